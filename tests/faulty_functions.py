@@ -35,7 +35,6 @@ def calls_faulty(builder, node, x):
 """
 
 CRASHES = "ctypes.string_at(8)"
-NEVER_ENDS = "while True: ctypes.CDLL(None).usleep(100_000)"
 RAISES = "raise ValueError('not this one')"
 ASKS_FOR_MUCH = "np.ones(1 << 40, dtype='uint8')"
 

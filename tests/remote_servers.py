@@ -74,11 +74,7 @@ class Farm:
             each.end()
 
     def _start(
-        self,
-        module: str,
-        port: int,
-        words: list[str],
-        environment: dict[str, str] | None = None,
+        self, module: str, port: int, words: list[str], environment: dict[str, str] | None = None
     ) -> WarmProcess:
         place = ["--host", "127.0.0.1", "--port", str(port), "--port-end", str(port + 1)]
         log = (self._folder / f"{module}-{port}.log").open("wb")

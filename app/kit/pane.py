@@ -607,6 +607,10 @@ class Pane(QWidget):
     def page(self, key: str) -> QWidget:
         return self._pages[key]
 
+    def entrance(self) -> QWidget | None:
+        """Return what gets the focus; ``None`` for the first graph, list or text of the page."""
+        return None
+
     def pages(self) -> list[str]:
         """Return the keys of all pages."""
         return list(self._pages)

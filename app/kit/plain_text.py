@@ -65,12 +65,17 @@ def markup(pattern: str, *texts: str, **named: str) -> Markup:
     """Return HTML with these texts inserted, escaped unless they are `Markup`.
 
     Args:
-        pattern: The HTML, written by us, with a placeholder ``{0}`` or ``{name}`` for each text.
+        pattern: The HTML, written by us, with a placeholder ``{0}`` or ``{name}`` for each text;
+            ``<b>`` is the semibold of titles, since Qt would widen it to a bold of its own.
         *texts: The texts for the placeholders.
         **named: Those for placeholders with names.
     """
     escaped = {name: _escaped(text) for name, text in named.items()}
+    pattern = pattern.replace("<b>", _SEMIBOLD).replace("</b>", "</span>")
     return Markup(pattern.format(*map(_escaped, texts), **escaped))
+
+
+_SEMIBOLD = '<span style="font-weight:600">'
 
 
 def _escaped(text: str) -> str:

@@ -241,6 +241,8 @@ def _target(place: QWidget) -> QWidget | None:
     """
     from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 
+    if isinstance(place, Pane) and (entrance := place.entrance()) is not None:
+        return entrance
     inside = place.page(place.current()) if isinstance(place, Pane) else place
     found: list[QWidget] = []
     for root in (inside, place):

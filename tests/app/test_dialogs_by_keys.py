@@ -55,12 +55,7 @@ Make = Callable[[MainWindow], Dialog]
 DIALOGS: dict[str, Make] = {
     "about": lambda window: AboutDialog(window.preferences, window),
     "entry": lambda window: EntryDialog("net.py", ("Net", "Other"), window),
-    "export": lambda window: ExportDialog(
-        window.document,
-        window.features.queries,
-        "",
-        window,
-    ),
+    "export": lambda window: ExportDialog(window.document, window.features.queries, "", window),
     "extensions": lambda window: ExtensionsDialog(window.document, window),
     "fusion": lambda window: FusionDialog(window.document, window.features.queries, "", "", window),
     "inputs": lambda window: InputsDialog(["x", "y"], (), (), 0, parent=window),

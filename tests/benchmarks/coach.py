@@ -39,11 +39,7 @@ SAMPLES = (
     "resnet18",
 )
 PRIMITIVES, ROUNDS, SUGGESTIONS = 200, 5, 10
-COACHED = {
-    "matmul": "matmul",
-    "resnet18": "conv2d1",
-    "transformer_block": "softmax layer_norm",
-}
+COACHED = {"matmul": "matmul", "resnet18": "conv2d1", "transformer_block": "softmax layer_norm"}
 """Functions that the coach schedules, by sample."""
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.remote import session
-from lowerscope.core.run import implementations, standalone, torch_interpreter
+from lowerscope.core.run import implementations, node_runs, standalone, torch_interpreter
 from lowerscope.core.run.tuning import measurers
 from lowerscope.core.sources.loading import shorten_stacks
 from tests.warm_processes import start_measuring
 
-SECONDS = 0.1
+SECONDS = 0.02
 """Of the calls that are measured: the tests are about what is measured, not how exactly."""
 
-for _module in (implementations, session, standalone, torch_interpreter):
+for _module in (implementations, node_runs, session, standalone, torch_interpreter):
     _module.BUDGET = SECONDS
 
 # A program of a test that tunes starts its own, as users' do.

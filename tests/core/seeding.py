@@ -181,10 +181,7 @@ def partitioned_reduction(name: str, folder: Path, lowering: str) -> Seeded:
     function, block, loop = places[lowering]
     place = At(block=block, loop=loop)
     step = Primitive(
-        id="s1",
-        name="loop_partition",
-        arguments={"loop": place, "factors": (2, None)},
-        forced=True,
+        id="s1", name="loop_partition", arguments={"loop": place, "factors": (2, None)}, forced=True
     )
     path = save_schedules(
         [Schedule(function=function, primitives=(step,))], str(folder / "partition.json")

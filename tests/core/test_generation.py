@@ -12,6 +12,8 @@ from lowerscope.core.model.queries import GenerationQuery, RunQuery
 from lowerscope.core.model.recipe import Dimension, Extension, Recipe, Source
 from lowerscope.core.stages import Pipeline
 
+TOKENS = 24
+
 FILE = Path(__file__).with_name("cached_models.py")
 
 CLAMPED = """
@@ -35,18 +37,20 @@ def recipe(entry: str, **more: object) -> Recipe:
 
 def test_tokens_equal_torchs_with_one_build(pipeline: Pipeline) -> None:
     wide = Dimension(name="length", low=1, high=2048)
-    record = pipeline.answer(GenerationQuery(recipe("Grows", dimensions=(wide,)), 64))
+    record = pipeline.answer(GenerationQuery(recipe("Grows", dimensions=(wide,)), TOKENS))
     assert record.verdict == "match"
     assert record.fault is None
-    assert (record.same, len(record.tokens)) == (64, 64)
+    assert (record.same, len(record.tokens)) == (TOKENS, TOKENS)
     assert len({each.token for each in record.tokens}) > 5
     assert [each.entry for each in record.tokens[:3]] == ["prefill", "decode", "decode"]
     assert record.decode.dimensions == (wide,)
     # Five tokens of the prompt, and all but the last that was generated.
-    assert [each.cache_bytes for each in record.tokens] == [4 * 4 * 8 * n for n in range(5, 69)]
+    assert [each.cache_bytes for each in record.tokens] == [
+        4 * 4 * 8 * n for n in range(5, TOKENS + 5)
+    ]
     assert next((each.name, each.shape, each.bytes) for each in record.cache) == (
-        *("cache.0.keys", (1, 68, 8)),
-        68 * 8 * 4,
+        *("cache.0.keys", (1, TOKENS + 4, 8)),
+        (TOKENS + 4) * 8 * 4,
     )
 
 
@@ -59,7 +63,7 @@ def test_the_step_is_a_model_of_its_own(pipeline: Pipeline) -> None:
     assert all(a is b for a, b in zip(shared.parameters(), own.parameters(), strict=True))
     record = pipeline.answer(RunQuery(step))
     assert record.verdict == "match", record.reason
-    assert pipeline.answer(GenerationQuery(whole, 64)).same == 64
+    assert pipeline.answer(GenerationQuery(whole, TOKENS)).same == TOKENS
 
 
 def test_a_fault_that_begins_at_a_position_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -67,7 +71,7 @@ def test_a_fault_that_begins_at_a_position_is_named(pipeline: Pipeline, tmp_path
     file.write_text(CLAMPED)
     rules = (Extension(path=str(file), kind="rules"),)
     faulty = recipe("Grows", extensions=rules, tracer="export")
-    record = pipeline.answer(GenerationQuery(faulty, 64))
+    record = pipeline.answer(GenerationQuery(faulty, TOKENS))
     assert record.verdict == "differ"
     assert record.fault is not None
     # Positions 0 to 4 are the prompt's, so that of token 18 is the first behind 20.

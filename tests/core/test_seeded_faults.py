@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from lowerscope.core.cli.main import main, recipe_of_command
+from lowerscope.core.cli.main import recipe_of_command
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.stages import Pipeline
 from tests.core.large_samples import LARGE
@@ -28,16 +27,3 @@ def test_the_node_where_a_fault_starts_is_named(
     record = pipeline.answer(RunQuery(recipe_of_command(("run", *options, *FEW))))
     assert record.verdict == "differ", record.reason
     assert record.first_difference == f"fx:{node}"
-
-
-@pytest.mark.parametrize("fault", [*tuple(FAULTS)[:1], *at_length(*tuple(FAULTS)[1:])])
-def test_the_command_line_names_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: str
-) -> None:
-    options, node = FAULTS[fault]("fashion_mlp", tmp_path, "high-level")
-    assert main(("run", *options, "--per-node", "--json", *FEW)) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found["first_difference"] == f"fx:{node}"
-    own = {each["fx"]: each["own_status"] for each in found["nodes"]}
-    # Each node alone, on torch's inputs: the fault is in this one, and in no other.
-    assert [each for each, status in own.items() if status == "differs"] == [f"fx:{node}"]

@@ -108,11 +108,7 @@ def open_window(
     windows: list[MainWindow] = []
 
     def open_(
-        spec: str = "",
-        *,
-        wait: bool = True,
-        asks_first: bool = False,
-        **fields: object,
+        spec: str = "", *, wait: bool = True, asks_first: bool = False, **fields: object
     ) -> MainWindow:
         window = MainWindow()
         window.settings.asks_first = asks_first

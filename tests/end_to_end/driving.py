@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
-from PySide6.QtGui import QContextMenuEvent, QDropEvent
+from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QMenu
 from pytestqt.qtbot import QtBot
@@ -109,18 +108,3 @@ def _choose(menu: QMenu, path: Sequence[str]) -> None:
         inner = action.menu()
         assert isinstance(inner, QMenu)
         _choose(inner, below)
-
-
-def drop(window: MainWindow, path: Path) -> None:
-    """Drop a file on the window."""
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(path))])
-    assert window.dropping.takes(data)
-    event = QDropEvent(
-        QPointF(200, 200),
-        Qt.DropAction.CopyAction,
-        data,
-        Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-    )
-    window.dropEvent(event)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lowerscope.core.model import run_records
 
-SECONDS = 0.1
+SECONDS = 0.03
 run_records.BUDGET = SECONDS
 
 from lowerscope.core.engine import server  # noqa: E402

@@ -7,13 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QAbstractScrollArea,
-    QApplication,
-    QMenu,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QAbstractScrollArea, QApplication, QMenu, QWidget
 
 from lowerscope.app.panes.schedule.schedule_code import ScheduleCode
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView

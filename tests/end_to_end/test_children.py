@@ -8,11 +8,7 @@ import psutil
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from tests.end_to_end.driving import (
-    PATIENCE,
-    OpenWindow,
-    wait_for_records,
-)
+from tests.end_to_end.driving import PATIENCE, OpenWindow
 from tests.end_to_end.small_nets import write
 
 HANGS = "while True:\n    pass\n"
@@ -36,9 +32,3 @@ def test_a_file_that_hangs_is_superseded_and_cancelled(
     script = window.panes.tensorir.script.code
     qtbot.waitUntil(lambda: "def dense1" in script.text(), timeout=PATIENCE)
     assert not psutil.pid_exists(hung)
-    # Another source over it does not wait for it either.
-    window.open_source(hangs)
-    qtbot.waitUntil(lambda: engine.state == "busy", timeout=PATIENCE)
-    window.open_source("sample:conv_net")
-    wait_for_records(qtbot, window)
-    assert window.windowTitle().startswith("conv_net")

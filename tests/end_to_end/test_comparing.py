@@ -8,7 +8,6 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.difference.difference_view import DifferenceView
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records
 
@@ -85,50 +84,3 @@ def test_a_pinned_step_is_compared_with_another_lowering(qtbot: QtBot, window: M
     window.commands.action("unpin").trigger()
     wait_for_sides(qtbot, view, "TE · before all passes", "TE · after all passes")
     assert view.sentence.text().startswith("The pipeline ")
-
-
-def test_a_pass_of_the_build_is_compared_by_the_worker(qtbot: QtBot, window: MainWindow) -> None:
-    view, stepping = window.panes.difference, window.features.stepping
-    window.commands.action("difference").trigger()
-    wait_for_sides(qtbot, view, "before all passes", "after all passes")
-    window.commands.action("section-build").trigger()
-    qtbot.waitUntil(lambda: bool(stepping.lines("build")), timeout=PATIENCE)
-    last = next(line for line in stepping.lines("build") if line.title == "tirx.LowerIntrin")
-    stepping.go(Moment(section="build", index=last.number))
-    wait_for_sides(qtbot, view, "Before", f"After · {last.label} tirx.LowerIntrin")
-    assert set(statuses(view)) == set(last.changed)
-
-
-def test_the_difference_of_the_graphs_is_tied_to_the_selection(
-    qtbot: QtBot, window: MainWindow
-) -> None:
-    view, document = window.panes.difference, window.document
-    document.change_fields(steps=find_pipeline("fuse").steps)
-    wait_for_records(qtbot, window)
-    assert document.snapshot is not None
-    number = [each.name for each in document.snapshot.passes].index("FuseOps") + 1
-    window.features.stepping.go(Moment(section="passes", index=number))
-    window.commands.action("difference").trigger()
-    qtbot.waitUntil(lambda: view.new_label.whole().endswith("FuseOps"), timeout=PATIENCE)
-    view.kinds.setFocus()
-    for _step in range(2):
-        qtbot.keyClick(view.kinds, Qt.Key.Key_Right)
-    page = view.graph
-    qtbot.waitUntil(lambda: page.record is not None, timeout=PATIENCE)
-    assert page.record is not None
-    fused = next(node for node in page.record.nodes if "fused_matmul_add_relu" in node.after)
-    place = page.canvas.node_rect(fused.id).center().toPoint()
-    qtbot.mouseClick(page.canvas.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    assert document.selection.of_kind("fx") == ("fx:linear0", "fx:relu")
-    assert fused.id in page.canvas.selection()
-    # What was selected elsewhere is marked: what it was, and what it is now.
-    document.select(("fx:relu",))
-    marked = [node for node in page.record.nodes if node.id in page.canvas.selection()]
-    assert fused in marked
-    others = [node for node in page.record.nodes if node not in marked]
-    assert any("matmul" in node.before and "relu" not in node.after for node in others)
-    # The sentence of the step follows it, though no text is visible.
-    number = [each.name for each in document.snapshot.passes].index("LegalizeOps") + 1
-    window.features.stepping.go(Moment(section="passes", index=number))
-    qtbot.waitUntil(lambda: view.sentence.text().startswith("LegalizeOps "), timeout=PATIENCE)
-    assert [chip.name for chip in view.chips.chips()] == ["main"]

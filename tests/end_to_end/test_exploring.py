@@ -27,12 +27,7 @@ from lowerscope.core.files import in_memory
 from lowerscope.core.files.in_memory import VARIABLE, Order, pack, private_file, take
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source
-from tests.end_to_end.driving import (
-    PATIENCE,
-    OpenWindow,
-    run_and_wait,
-    wait_for_records,
-)
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 SCRIPT = """
 import torch

@@ -115,12 +115,7 @@ def test_a_missing_function_is_told_and_its_file_loaded(
     assert window.panes.drawer.current() == "problems"
     assert "env.relu is not registered; called by lv0 in main" in texts(window).replace("✕ ", "")
     page = window.panes.tensorir.library.table
-    assert [cell.text for cell in page.rows()[0].cells] == [
-        "env.relu",
-        "not registered",
-        "lv0",
-        "",
-    ]
+    assert [cell.text for cell in page.rows()[0].cells] == ["env.relu", "not registered", "lv0", ""]
     window.commands.action("run").trigger()
     assert "env.relu is not registered" in wait_for_problem(qtbot, window)
     choose(monkeypatch, library)

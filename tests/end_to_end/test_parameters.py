@@ -7,12 +7,7 @@ from pathlib import Path
 import numpy as np
 from pytestqt.qtbot import QtBot
 
-from tests.end_to_end.driving import (
-    PATIENCE,
-    OpenWindow,
-    run_and_wait,
-    wait_for_records,
-)
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 ARGUMENT = "linear0_weight: R.Tensor((128, 784)"
 

@@ -10,11 +10,7 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.window import MainWindow
-from tests.end_to_end.driving import (
-    PATIENCE,
-    OpenWindow,
-    changes,
-)
+from tests.end_to_end.driving import PATIENCE, OpenWindow, changes
 from tests.sandboxes import needs_sandbox
 
 pytestmark = needs_sandbox

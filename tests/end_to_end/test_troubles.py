@@ -6,11 +6,7 @@ from pathlib import Path
 
 from pytestqt.qtbot import QtBot
 
-from tests.end_to_end.driving import (
-    OpenWindow,
-    run_and_wait,
-    wait_for_records,
-)
+from tests.end_to_end.driving import OpenWindow, run_and_wait, wait_for_records
 from tests.end_to_end.small_nets import EXAMPLES, NET, write
 
 

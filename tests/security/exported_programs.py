@@ -12,7 +12,7 @@ import types
 import warnings
 import zipfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -186,19 +186,24 @@ def _autocast(_: object, x: Tensor) -> Tensor:
         return x @ x.T
 
 
+class _Programs(dict[str, bytes]):
+    """Programs by name, each exported when it is first read."""
+
+    def __missing__(self, name: str) -> bytes:
+        stream = io.BytesIO()
+        more = {"notes.txt": "of a user"} if name == "static" else None
+        with warnings.catch_warnings():
+            # torch.export warns of what torch's own modules do.
+            warnings.simplefilter("ignore")
+            save(_exports()[name](), stream, extra_files=more)
+        self[name] = stream.getvalue()
+        return self[name]
+
+
 @functools.cache
-def programs() -> dict[str, bytes]:
+def programs() -> Mapping[str, bytes]:
     """Return programs as `torch.export.save` writes them, by what they show."""
-    found = {}
-    with warnings.catch_warnings():
-        # torch.export warns of what torch's own modules do.
-        warnings.simplefilter("ignore")
-        for name, make in _exports().items():
-            stream = io.BytesIO()
-            more = {"notes.txt": "of a user"} if name == "static" else None
-            save(make(), stream, extra_files=more)
-            found[name] = stream.getvalue()
-    return found
+    return _Programs()
 
 
 def names() -> list[str]:

@@ -29,15 +29,8 @@ from lowerscope.core.engine.protocol import (
 )
 from lowerscope.core.model.graph import Box, GraphRecord
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.snapshot import (
-    FxNode,
-    ModelRecord,
-    Note,
-    Snapshot,
-    TextRecord,
-)
+from lowerscope.core.model.snapshot import FxNode, ModelRecord, Note, Snapshot, TextRecord
 
-LINE = "the reason is long; "
 CHUNK = 2**16
 CHUNKS = 150
 LINES = 450_000

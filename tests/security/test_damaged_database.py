@@ -33,10 +33,9 @@ def function() -> tvm.tirx.PrimFunc:
 
 
 @pytest.mark.parametrize("name", TRACES)
-@pytest.mark.parametrize("seed", range(5))
-def test_random_bytes_are_no_traces(database: Database, name: str, seed: int) -> None:
+def test_random_bytes_are_no_traces(database: Database, name: str) -> None:
     database.folder.mkdir(parents=True)
-    noise = random.Random(seed).randbytes(3000) + b"\n"
+    noise = random.Random(0).randbytes(3000) + b"\n"
     (database.folder / name).write_bytes(noise)
     with pytest.raises(LowerscopeError) as caught:
         len(database.traces)

@@ -13,7 +13,6 @@ import pytest
 
 from lowerscope.app.__main__ import main
 from lowerscope.core.sandbox import bubblewrap
-from tests.diagonal import rows_at_length
 from tests.sandboxes import needs_sandbox
 
 NET = """
@@ -51,7 +50,12 @@ def test_without_a_sandbox_it_is_refused(
 
 
 @needs_sandbox
-def test_what_the_command_writes_gets_out_and_nothing_else(tmp_path: Path) -> None:
+def test_what_the_command_writes_gets_out_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A variable does not undo the option.
+    monkeypatch.setenv("LOWERSCOPE_SANDBOX", "none")
+    assert not bubblewrap.is_inside()
     output, file = tmp_path / "output", tmp_path / "net.py"
     file.write_text(NET)
     command = [sys.executable, "-m", "lowerscope.app", "export", str(file), "--what", "fx"]
@@ -69,14 +73,13 @@ def test_what_the_command_writes_gets_out_and_nothing_else(tmp_path: Path) -> No
 
 
 @needs_sandbox
+@pytest.mark.at_length
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
         (("run", "--html"), "report.html"),
-        *rows_at_length(
-            (("show", "--constant", "weight", "--save"), "values.npy"),
-            (("rule", "--node", "relu", "--output"), "rules.py"),
-        ),
+        (("show", "--constant", "weight", "--save"), "values.npy"),
+        (("rule", "--node", "relu", "--output"), "rules.py"),
     ],
 )
 def test_a_file_that_a_command_writes_comes_alone(

@@ -11,12 +11,7 @@ import pytest
 
 from lowerscope.core.files.atomic_write import atomic_write
 from lowerscope.core.files.cache import SANDBOXED, TRACES, cache_size, clear_cache, read_kept
-from lowerscope.core.files.paths import (
-    cache_folder,
-    open_directory,
-    open_file,
-    user_cache_folder,
-)
+from lowerscope.core.files.paths import cache_folder, open_directory, open_file, user_cache_folder
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox.folder import CODE_CACHES, SandboxFolder, folders
 from lowerscope.core.sandbox.temporary_files import sweep

@@ -216,32 +216,6 @@ def test_descriptors_are_not_inherited(tmp_path: Path) -> None:
     assert set(found) == {"0", "1", "2"}
 
 
-NET = """
-class Net(torch.nn.Module):
-    def forward(self, x):
-        return torch.relu(x)
-
-example_inputs = (torch.ones(2, 3),)
-"""
-
-
-def test_a_variable_of_the_environment_does_not_undo_the_option(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LOWERSCOPE_SANDBOX", "none")
-    assert not bubblewrap.is_inside()
-    written, model = tmp_path / "written", tmp_path / "net.py"
-    model.write_text(f"import torch\nopen({str(written)!r}, 'w')\n{NET}")
-    output = tmp_path / "output"
-    command = (sys.executable, "-m", "lowerscope.app", "export", str(model), "--what", "fx")
-    done = ended((*command, "--output", str(output), "--sandbox"))
-    assert done.returncode == 2
-    assert str(written) in done.stderr
-    assert "leave --sandbox out" in done.stderr
-    assert not written.exists()
-    assert not output.exists()
-
-
 # Bounds: each of these stops by itself, should nothing else stop it, and later than `ended` waits.
 
 HUNGRY = """

@@ -10,14 +10,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QUrl
 from PySide6.QtGui import QAction, QImage, QTextDocument
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QApplication,
-    QLabel,
-    QListView,
-    QToolTip,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QLabel, QListView, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.markdown_view import MarkdownView
@@ -295,6 +288,23 @@ def test_no_widget_of_the_window_formats_by_itself(
     assert automatic(page) == []
     assert check_documents(page, trap) >= 1
     assert not trap.opened
+    page.hide()
+    check_what_a_child_says(window, trap)
+
+
+def check_what_a_child_says(window: MainWindow, trap: Trap) -> None:
+    """Let a child print, report and fail with a text that opens the trap."""
+    document, text = window.document, evil(trap)
+    window.features.processes.logged.emit(text)
+    document.say(text, 0.5)
+    document.report(Problem(what=text, where=text, todo=text, details=text))
+    window.banner.show_message(text, "info")
+    assert wait_until(window.status.job.isVisible)
+    check_shown(window, trap)
+    assert window.status.job.text() == f"{text}… 50 %"
+    assert text in window.panes.log.toPlainText()
+    assert shows(window.panes.problems, text)
+    document.say("")
 
 
 NET = """
@@ -423,22 +433,3 @@ def test_a_session_is_shown_as_it_is(qtbot: QtBot, open_window: OpenWindow, trap
     drawn(menu)
     menu.close()
     assert not trap.opened
-
-
-def test_what_a_child_says_is_shown_as_it_is(
-    qtbot: QtBot, open_window: OpenWindow, trap: Trap
-) -> None:
-    window = open_window("sample:matmul_relu")
-    document, text = window.document, evil(trap)
-    window.features.processes.logged.emit(text)
-    document.say(text, 0.5)
-    problem = Problem(what=text, where=text, todo=text, details=text)
-    document.report(problem)
-    assert wait_until(window.status.job.isVisible)
-    check_shown(window, trap)
-    assert window.status.job.text() == f"{text}… 50 %"
-    assert text in window.panes.log.toPlainText()
-    assert shows(window.panes.problems, text)
-    window.banner.show_message(text, "info")
-    check_shown(window, trap)
-    document.say("")

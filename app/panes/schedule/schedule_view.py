@@ -257,6 +257,9 @@ class ScheduleView(Pane):
 
     # Going to parts
 
+    def entrance(self) -> QWidget:
+        return self.tree if self._scheduling.function else self.chooser.table
+
     def show_numbers(self) -> None:
         """Go to the figures of the function."""
         self._scheduling.trying.cancel_draft()
@@ -286,8 +289,7 @@ class ScheduleView(Pane):
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         # Not a focus proxy: Tab would skip the widgets before it.
-        shown: QWidget = self.tree if self._scheduling.function else self.chooser.table
-        shown.setFocus(event.reason())
+        self.entrance().setFocus(event.reason())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -199,9 +199,7 @@ def test_a_change_of_schedules_that_are_not_applied_needs_no_records(document: D
     assert (document.recipe, document.before) == (FIRST, FIRST)
 
 
-def test_a_rejected_version_leaves_what_is_shown_and_can_be_tried_again(
-    document: Document,
-) -> None:
+def test_a_rejected_version_leaves_what_is_shown_and_can_be_tried_again(document: Document) -> None:
     document.change(TE)
     document.reject(WRONG)
     assert (document.recipe, document.wanted) == (FIRST, FIRST)

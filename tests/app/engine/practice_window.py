@@ -27,8 +27,7 @@ class Window:
     def __init__(self, bot: QtBot, *command: str) -> None:
         self.bot = bot
         self.client = EngineClient(
-            "engine",
-            command=command or (sys.executable, str(PRACTICE_FILE), "engine"),
+            "engine", command=command or (sys.executable, str(PRACTICE_FILE), "engine")
         )
         self.results: dict[int, Any] = {}
         self.problems: dict[int, Problem] = {}

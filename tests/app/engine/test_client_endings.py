@@ -16,12 +16,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.engine.client import server_command
 from lowerscope.core.engine.protocol import MAGIC
-from tests.app.engine.practice_window import (
-    PRACTICE_FILE,
-    Window,
-    is_alive,
-    practice,
-)
+from tests.app.engine.practice_window import PRACTICE_FILE, Window, is_alive, practice
 
 # --- crashes ------------------------------------------------------------------------------------
 
@@ -180,3 +175,19 @@ def test_the_folder_that_the_window_was_started_in_shadows_nothing(tmp_path: Pat
     with process:
         assert process.stdout.read(len(MAGIC)) == MAGIC
         process.kill()
+
+
+# --- a child that is stopped ----------------------------------------------------------------------
+
+
+def test_a_child_that_is_stopped_in_the_middle_of_a_frame_is_restarted(window: Window) -> None:
+    window.until_state("ready")
+    family = window.family()
+    request = window.ask("stop_in_reply")
+    other = window.ask("echo", practice.Text("still there"))
+    window.until(lambda: family[0].status() == "stopped")
+    # The window goes on; the user cancels, or restarts it.
+    window.client.cancel(request)
+    assert window.problem(request).code == "cancelled"
+    assert window.result(other) == "still there"
+    window.until_gone(family)

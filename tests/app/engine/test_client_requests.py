@@ -11,10 +11,7 @@ import pytest
 from lowerscope.app.engine.child_process import LOG_LIMIT
 from lowerscope.app.engine.client import CANCEL_MS
 from lowerscope.core.model.problems import Problem
-from tests.app.engine.practice_window import (
-    Window,
-    practice,
-)
+from tests.app.engine.practice_window import Window, practice
 
 # --- requests -----------------------------------------------------------------------------------
 

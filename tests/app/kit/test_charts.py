@@ -329,12 +329,7 @@ def strip_of(qtbot: QtBot) -> StepStrip:
 
 def test_values_are_on_a_log_scale_and_the_curve_goes_past_what_is_unknown(qtbot: QtBot) -> None:
     scale = strip_of(qtbot).scale
-    assert [scale.share(each) for each in (100.0, 10.0, 1.0, 0.1)] == [
-        0.0,
-        1 / 3,
-        2 / 3,
-        1.0,
-    ]
+    assert [scale.share(each) for each in (100.0, 10.0, 1.0, 0.1)] == [0.0, 1 / 3, 2 / 3, 1.0]
     # Between the first step and the third, there is a line.
     assert scale.share_at(1) == 1 / 6
     assert scale.share_at(3.5) is None

@@ -89,11 +89,7 @@ def click(qtbot: QtBot, view: DiffView, row: Row) -> None:
 
 def test_equal_lines_are_folded_but_for_three_beside_changes(view: DiffView) -> None:
     rows = [row for row in shown(view) if row.part == 0]
-    assert rows[:3] == [
-        Row("title", 0),
-        Row("fold", 0, 1, 1, 6),
-        Row("same", 0, 7, 7),
-    ]
+    assert rows[:3] == [Row("title", 0), Row("fold", 0, 1, 1, 6), Row("same", 0, 7, 7)]
     assert Row("changed", 0, 10, 10) in rows
     assert Row("added", 0, 0, 16) in rows
     # Five equal lines between changes: none is hidden for less than two.

@@ -180,8 +180,7 @@ def test_the_menu_of_an_edge(qtbot: QtBot, canvas: GraphCanvas) -> None:
         place = canvas.viewport().mapToGlobal(at)
         with qtbot.waitSignal(canvas.menu_requested) as asked:
             QApplication.sendEvent(
-                canvas.viewport(),
-                QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, place),
+                canvas.viewport(), QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, place)
             )
         name, edge, _place = asked.args
         assert name == ""

@@ -55,20 +55,12 @@ def test_a_signature_has_a_line_for_each_parameter() -> None:
         ),
         (
             "    def main(x: R.Tensor((1, 4))) -> R.Tensor((1, 2)):",
-            [
-                "    def main(",
-                "            x: R.Tensor((1, 4))",
-                "    ) -> R.Tensor((1, 2)):",
-            ],
+            ["    def main(", "            x: R.Tensor((1, 4))", "    ) -> R.Tensor((1, 2)):"],
         ),
         ("x" * 50, ["x" * 50]),
         (
             "    lv = R.add(encoder.layers_of_the_model.0.attention.weight, x)",
-            [
-                "    lv = R.add(",
-                "encoder.layers_of_the_model.0.",
-                "        attention.weight, x)",
-            ],
+            ["    lv = R.add(", "encoder.layers_of_the_model.0.", "        attention.weight, x)"],
         ),
         (
             "def main() -> R.Tensor((1, 2), dtype=None):",

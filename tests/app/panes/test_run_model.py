@@ -22,14 +22,7 @@ from lowerscope.core.model.run_records import (
     SideTimes,
     is_disturbed,
 )
-from tests.app.plain_values import (
-    CANCELLED,
-    RECIPE,
-    RECORD,
-    TE,
-    WRONG,
-    Bench,
-)
+from tests.app.plain_values import CANCELLED, RECIPE, RECORD, TE, WRONG, Bench
 
 FASTER = msgspec.structs.replace(RECORD, tvm_ms=0.5)
 

@@ -25,12 +25,7 @@ from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.formatting import duration_text, error_text
 from lowerscope.core.model.graph import Box
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import (
-    ComparisonQuery,
-    RunEstimateQuery,
-    RunQuery,
-    SnapshotQuery,
-)
+from lowerscope.core.model.queries import ComparisonQuery, RunEstimateQuery, RunQuery, SnapshotQuery
 from lowerscope.core.model.run_records import (
     CallRun,
     MemoryRecord,
@@ -499,15 +494,7 @@ def node(name: str, calls: tuple[int, ...], error: float, *, matches: bool = Tru
 def box(id: str, *members: str) -> Box:
     kind = "group" if members else "call"
     return Box(
-        id=id,
-        title=id,
-        kind=kind,
-        strategy="",
-        x=0,
-        y=0,
-        width=1,
-        height=1,
-        members=members,
+        id=id, title=id, kind=kind, strategy="", x=0, y=0, width=1, height=1, members=members
     )
 
 

@@ -28,15 +28,7 @@ from lowerscope.core.model.recipe import Recipe, applies_schedules
 from lowerscope.core.model.schedule import Made, Primitive, Schedule
 from lowerscope.core.model.schedule_records import ByRule, Checked, Measured, Peaks, RuledFunction
 from tests.app.panes.workbench import FACTORS, LOOP, Workbench, move, primitive
-from tests.app.plain_values import (
-    CRASHED,
-    OTHER,
-    RECIPE,
-    WRONG,
-    Bench,
-    crash,
-    snapshot,
-)
+from tests.app.plain_values import CRASHED, OTHER, RECIPE, WRONG, Bench, crash, snapshot
 
 
 @pytest.fixture
@@ -428,11 +420,7 @@ PEAKS = Peaks(gflops=100.0, gbytes_per_second=10.0, threads=2, target="llvm")
 
 def measured(milliseconds: float) -> Measured:
     return Measured(
-        milliseconds=milliseconds,
-        low=milliseconds,
-        high=milliseconds,
-        repeats=9,
-        build_ms=1.0,
+        milliseconds=milliseconds, low=milliseconds, high=milliseconds, repeats=9, build_ms=1.0
     )
 
 

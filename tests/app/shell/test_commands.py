@@ -10,9 +10,9 @@ from itertools import permutations
 
 import pytest
 from PySide6.QtCore import QKeyCombination, QObject, Qt
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.settings import Settings
@@ -22,11 +22,6 @@ from lowerscope.app.kit.commands import Command, Commands, keys_of, plain
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.shortcuts_page import ShortcutsPage
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.model.texts import LANGUAGES
-from lowerscope.resources import HELP
-from tests.catalogue import PROJECT, catalogues, read
-
-README = PROJECT / "README.md"
 
 
 def test_a_command_is_run_by_its_action(qapp: QObject) -> None:
@@ -218,33 +213,6 @@ def test_the_letters_of_a_menu_are_different_and_its_keys_are_shown(window: Main
 
 
 MNEMONIC = re.compile(r"&(\w)")
-
-
-MENU_PATH = re.compile(r"(?<!\*)\*{1,2}(?=\S)([^*|]+?\s→\s[^*|]+?)(?<=\S)\*{1,2}(?!\*)")
-
-
-@pytest.mark.parametrize("code", list(LANGUAGES))
-def test_pages_name_menu_paths_as_the_window_has_them(window: MainWindow, code: str) -> None:
-    own = [each for path in catalogues() if code in path.parts for each in read(path)]
-    words = {plain(str(each.id)): plain(str(each.string)) for each in own}
-
-    def paths(actions: list[QAction], above: str = "") -> Iterator[str]:
-        for each in actions:
-            path = above + words.get(plain(each.text()), plain(each.text()))
-            yield path
-            menu = each.menu()
-            if isinstance(menu, QMenu):
-                yield from paths(menu.actions(), f"{path} → ")
-
-    there = set(paths(window.menuBar().actions()))
-    pages = list((HELP / code).glob("*.md")) if code != "en" else [*HELP.glob("*.md"), README]
-    named = [
-        (page.name, re.sub(r"\s+", " ", found[1]).replace("…", ""))
-        for page in pages
-        for found in MENU_PATH.finditer(page.read_text("utf-8"))
-    ]
-    assert len(named) > 10
-    assert [each for each in named if each[1] not in there] == []
 
 
 def test_no_shortcut_is_given_twice(window: MainWindow) -> None:

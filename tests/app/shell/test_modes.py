@@ -138,6 +138,14 @@ def test_a_change_of_mode_lays_the_panes_out_once(window: MainWindow) -> None:
         assert panes.area.width() == panes.width() - strip
 
 
+def test_the_keys_of_the_mode_schedule_begin_in_the_list_of_functions_or_the_tree(
+    window: MainWindow,
+) -> None:
+    window.commands.action("mode-schedule").trigger()
+    view = window.panes.schedule
+    assert window.focusWidget() in (view.tree, view.chooser.table)
+
+
 def test_keys_of_a_mode_hold_in_it_and_not_in_a_text_field(
     open_plain_window: OpenPlainWindow,
 ) -> None:

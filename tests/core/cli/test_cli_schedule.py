@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -65,85 +66,37 @@ def test_a_schedule_is_applied_shown_and_checked(
     assert record["check"] is None
 
 
-def _primitive(data: dict[str, Any]) -> dict[str, Any]:
-    first: dict[str, Any] = data["schedules"][0]["primitives"][0]
-    return first
-
-
-def _version(data: dict[str, Any]) -> None:
-    data["version"] = 7
-
-
-def _name(data: dict[str, Any]) -> None:
-    _primitive(data)["name"] = "splitt"
-
-
-def _argument(data: dict[str, Any]) -> None:
-    _primitive(data)["arguments"]["factor"] = 4
-
-
-def _type(data: dict[str, Any]) -> None:
-    _primitive(data)["arguments"]["factors"] = "many"
-
-
-def _number(data: dict[str, Any]) -> None:
-    _primitive(data)["arguments"]["factors"] = [None, 2**70]
-
-
-def _field(data: dict[str, Any]) -> None:
-    data["schedules"][0]["primitives"] = {"a": 1}
-
-
-def _function(data: dict[str, Any]) -> None:
-    data["schedules"][0]["function"] = "nothing"
-
-
-def _structure(data: dict[str, Any]) -> None:
-    data["schedules"][0]["structure"] = "0123"
-
-
-def _reference(data: dict[str, Any]) -> None:
-    data["schedules"][0]["primitives"][1]["arguments"]["loop"]["step"] = "s7"
-
-
-def _twice(data: dict[str, Any]) -> None:
-    data["schedules"][0]["primitives"][1]["id"] = "s1"
-
-
-def _none(data: dict[str, Any]) -> None:
-    data["schedules"] = []
+STEPS = ("schedules", 0, "primitives")
+ARGUMENTS = (*STEPS, 0, "arguments")
+APPLY = ["schedule", MLP, "--function", "matmul", "--apply"]
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("place", "value", "said"),
     [
-        (_version, "the file has version 7"),
-        (_name, "there is no primitive 'splitt'; did you mean split?"),
-        (_argument, "split does not take 'factor'"),
-        (_type, "Factors takes several values, and not 'many'"),
-        (_number, "the file contains no schedules: can't serialize ints"),
-        (_field, "the file contains no schedules"),
-        (_function, "the schedule is for nothing, and there is no such function"),
-        (_structure, "the schedule was made for another structure of matmul"),
-        (_reference, "there is no step 's7' before it"),
-        (_twice, "several steps of the schedule of matmul are called 's1'"),
-        (_none, "the file contains no schedules"),
+        (("version",), 7, "the file has version 7"),
+        ((*STEPS, 0, "name"), "splitt", "there is no primitive 'splitt'; did you mean split?"),
+        ((*ARGUMENTS, "factor"), 4, "split does not take 'factor'"),
+        ((*ARGUMENTS, "factors"), "many", "Factors takes several values, and not 'many'"),
+        ((*ARGUMENTS, "factors"), [None, 2**70], "contains no schedules: can't serialize ints"),
+        (STEPS, {"a": 1}, "the file contains no schedules"),
+        (("schedules", 0, "function"), "nothing", "and there is no such function"),
+        (("schedules", 0, "structure"), "0123", "was made for another structure of matmul"),
+        ((*STEPS, 1, "arguments", "loop", "step"), "s7", "there is no step 's7' before it"),
+        ((*STEPS, 1, "id"), "s1", "several steps of the schedule of matmul are called 's1'"),
+        (("schedules",), [], "the file contains no schedules"),
     ],
 )
 def test_a_bad_file_is_refused_in_one_line(
-    spoil: Callable[[dict[str, Any]], None],
-    said: str,
-    file: str,
-    capsys: pytest.CaptureFixture[str],
+    place: tuple[Any, ...], value: Any, said: str, file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = json.loads(Path(file).read_text())
-    spoil(data)
+    *way, last = place
+    reduce(getitem, way, data)[last] = value
     Path(file).write_text(json.dumps(data))
-    for command in (["run", MLP, "--schedule", file], [*APPLY, file]):
+    commands = (["run", MLP, "--schedule", file], [*APPLY, file])
+    for command in commands[int(len(place) > 2) :]:
         assert main(command) == 2
         error = capsys.readouterr().err
         assert said in error
         assert len(error.splitlines()) == 1
-
-
-APPLY = ["schedule", MLP, "--function", "matmul", "--apply"]

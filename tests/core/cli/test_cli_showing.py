@@ -40,9 +40,7 @@ def test_show_translation_lists_the_node_map_and_tells_of_one_node(
 @pytest.mark.parametrize(
     ("stage", "function", "there", "not_there"),
     [
-        ("bytecode", "", ("@main:", "call  dense "), ("__tvm_ffi_",)),
         ("llvm", "dense", ("@__tvm_ffi_dense(", "for_body_k:"), ("@__tvm_ffi_add(",)),
-        ("asm", "", ("__tvm_ffi_dense:", "__tvm_ffi_add:"), ()),
     ],
 )
 def test_what_is_compiled_is_printed(

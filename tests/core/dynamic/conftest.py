@@ -23,10 +23,7 @@ def recipe_of() -> Callable[..., Recipe]:
     """Return the recipe of a model of `dynamic_models` with the options of the command line."""
 
     def recipe_of(
-        entry: str,
-        inputs: tuple[str, ...],
-        dims: tuple[str, ...] = (),
-        sizes: tuple[str, ...] = (),
+        entry: str, inputs: tuple[str, ...], dims: tuple[str, ...] = (), sizes: tuple[str, ...] = ()
     ) -> Recipe:
         return Recipe(
             source=Source(spec=str(MODELS), entry=entry),
@@ -49,6 +46,6 @@ def run(pipeline: Pipeline) -> Callable[..., RunRecord]:
                 Override(pattern=pattern, strategy=each) for pattern, each in overrides.items()
             ),
         )
-        return pipeline.answer(RunQuery(changed))
+        return pipeline.answer(RunQuery(changed, quick=True))
 
     return run

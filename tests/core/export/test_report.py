@@ -17,7 +17,18 @@ from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source, from_json
 from lowerscope.core.model.run_records import RunRecord
-from tests.core.cli.test_cli_compare import WRONG
+
+WRONG = """
+import torch
+from tvm import relax
+
+from lowerscope.core.rules import rule
+
+
+@rule(torch.nn.ReLU, strategy="te")
+def shifted(builder, node, x):
+    return builder.emit(relax.op.add(relax.op.nn.relu(x), relax.const(1.0, "float32")))
+"""
 
 WITHOUT_END = ("meta", "link", "img", "br", "hr", "input")
 

@@ -211,8 +211,7 @@ def check(pipeline: Pipeline, recipe: Recipe, folder: Path) -> str:
 @pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
 @pytest.mark.parametrize(
-    "sample",
-    ["matmul_relu", "fashion_mlp", "mlp_tvmscript", *at_length("conv_net", *LARGE)],
+    "sample", ["matmul_relu", "fashion_mlp", "mlp_tvmscript", *at_length("conv_net", *LARGE)]
 )
 def test_a_sample_is_reproduced_in_each_lowering(
     sample: str, lowering: str, pipeline: Pipeline, tmp_path: Path
@@ -225,15 +224,11 @@ def test_a_sample_is_reproduced_in_each_lowering(
     [
         ["--pipeline", "fuse", "--schedule", "rules", "--target", "native"],
         ["--pipeline", "optimise-cpu", "--target", "native"],
-        ["--params-as-inputs"],
         ["--importer", "tvm-fx"],
-        ["--override", "relu=library", "--override", "linear0=te"],
+        ["--override", "relu=library", "--override", "linear0=te", "--params-as-inputs"],
         ["--dim", "b=1..8", "--input", "x=b,784"],
         ["--pass", "FuseOps:fuse_opt_level=2,max_depth=3", "--target", '{"kind": "llvm"}'],
-        *at_length(
-            ["--pipeline", "none", "--threads", "1", "--seed", "5"],
-            ["--bind-params"],
-        ),
+        *at_length(["--pipeline", "none", "--threads", "1", "--seed", "5"], ["--bind-params"]),
     ],
     ids=lambda options: " ".join(options[:2]),
 )

@@ -11,14 +11,7 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.files import cache as limits
-from lowerscope.core.files.cache import (
-    IN_USE,
-    TRACES,
-    Cleared,
-    cache_size,
-    clear_cache,
-    write_kept,
-)
+from lowerscope.core.files.cache import IN_USE, TRACES, Cleared, cache_size, clear_cache, write_kept
 
 
 @pytest.fixture

@@ -42,10 +42,7 @@ def rich(folder: Path) -> Recipe:
     return Recipe(
         source=Source(spec=str(folder / "net.py"), entry="Net", params=str(folder / "weights.npz")),
         seed=3,
-        inputs=(
-            InputSpec(name="x", file=str(folder / "x.npy")),
-            InputSpec(name="y", seed=3),
-        ),
+        inputs=(InputSpec(name="x", file=str(folder / "x.npy")), InputSpec(name="y", seed=3)),
         overrides=(Override(pattern="fx:relu", strategy="te"),),
         extensions=(Extension(path=str(folder / "rules.py"), kind="rules"),),
         steps=(Step(name="LegalizeOps"), Step(name="FuseOps", options={"fuse_opt_level": 1})),

@@ -49,12 +49,7 @@ FALLBACKS: list[tuple[Callable[..., Any], torch.Tensor, str, str]] = [
 @pytest.mark.parametrize("strategy", ["high-level", "te"])
 @pytest.mark.parametrize(("function", "x", "node", "reason"), FALLBACKS)
 def test_what_nothing_else_covers_runs_in_torch_with_its_reason(
-    bench: Any,
-    function: Callable[..., Any],
-    x: torch.Tensor,
-    node: str,
-    reason: str,
-    strategy: str,
+    bench: Any, function: Callable[..., Any], x: torch.Tensor, node: str, reason: str, strategy: str
 ) -> None:
     outcome = bench.check(Calls(function), (x,), "fx", strategy)
     found = lowering_of(outcome, node)
@@ -87,11 +82,7 @@ def test_a_module_in_training_mode_keeps_its_buffers(bench: Any) -> None:
 
 def test_one_function_for_each_operator_and_what_is_bound_to_it(bench: Any) -> None:
     model = nn.Sequential(
-        nn.Conv2d(4, 4, 3),
-        nn.ReLU(),
-        nn.Conv2d(4, 8, 3),
-        nn.Conv2d(8, 8, 3, stride=2),
-        nn.ReLU(),
+        nn.Conv2d(4, 4, 3), nn.ReLU(), nn.Conv2d(4, 8, 3), nn.Conv2d(8, 8, 3, stride=2), nn.ReLU()
     ).eval()
     outcome = bench.check(model, (IMAGE,), "fx", "library")
     rules = {name: node.rule for name, node in outcome.lowered.nodes.items() if node.rule}

@@ -28,7 +28,7 @@ from tests.operator_page import PAGE, page
 
 EXAMPLES = 2
 
-UNDER_PRESET = (*tuple(ENTRIES)[::75], "sinh", "searchsorted")
+UNDER_PRESET = (*tuple(ENTRIES)[::150], "sinh", "searchsorted")
 """Entries that run by the preset for the CPU too."""
 
 
@@ -71,19 +71,14 @@ def test_the_page_shows_the_table() -> None:
 
 
 SOME = (
-    ("median", "cpu"),
     ("chunk", "default-build"),
     # No block, and bfloat16, which failed in the steps that only this pipeline has.
     ("sort", "optimise-cpu"),
-    ("celu", "optimise-cpu"),
 )
 REST = [each for each in product(ENTRIES, PIPELINES) if each not in SOME]
 
 
-@pytest.mark.parametrize(
-    ("name", "pipeline"),
-    [*SOME, *rows_at_length(*REST)],
-)
+@pytest.mark.parametrize(("name", "pipeline"), [*SOME, *rows_at_length(*REST)])
 def test_operator_of_any_size_gives_what_torch_does(name: str, pipeline: str) -> None:
     findings = Findings()
     examine(ENTRIES[name], pipeline, "auto", findings)
@@ -96,13 +91,13 @@ def test_operator_of_any_size_gives_what_torch_does(name: str, pipeline: str) ->
     [
         # Views of contiguous tensors.
         "reshape",
-        "shape",
         # Functions that torch computes on sizes as numbers.
-        "take_along_dim",
         "kron",
-        "chain_matmul",
         "RNN",
         *at_length(
+            "shape",
+            "take_along_dim",
+            "chain_matmul",
             "LSTM",
             "GRU",
             # One that has a fast path of its own on tensors without memory.

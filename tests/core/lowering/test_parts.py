@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests.core.lowering.calling_models import Calls
+
 X = torch.randn(2, 3, 8)
 
 
@@ -21,15 +23,6 @@ class Sequences(nn.Module):
     def forward(self, x: torch.Tensor) -> Any:
         y, state = self.first(x)
         return self.second(y)[0][:, -1], state
-
-
-class Calls(nn.Module):
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.function(x)
 
 
 SEQUENCES = Sequences().eval()

@@ -8,19 +8,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+
+from tests.core.lowering.calling_models import Calls
 
 X = torch.rand(4, 4)
-
-
-class Calls(nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-        self.cell = nn.GRU(4, 4)
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.function(x)
 
 
 RANDOM: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,17 +10,9 @@ import torch
 from torch import nn
 
 from lowerscope.core.model.problems import LowerscopeError, Problem
+from tests.core.lowering.calling_models import Calls
 
 VECTOR = torch.randn(8)
-
-
-class Calls(nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.function(x)
 
 
 def refusal(bench: Any, model: nn.Module, tracer: str = "fx", strategy: str = "te") -> Problem:

@@ -14,6 +14,7 @@ from tvm.relax.frontend.torch import from_exported_program, from_fx
 from lowerscope.core.cli.main import main
 from lowerscope.core.model.recipe import Override, Recipe, Source, Strategy, TracerName, Translator
 from lowerscope.core.stages import Pipeline, Stages
+from tests.diagonal import at_length
 
 NORMED = """
 import torch
@@ -106,7 +107,7 @@ def test_the_module_is_that_of_from_exported_program(
     assert tvm_ffi.structural_equal(stages.module["main"], stock["main"], map_free_vars=True)
 
 
-@pytest.mark.parametrize("lowering", ["high-level", "te"])
+@pytest.mark.parametrize("lowering", ["te", *at_length("high-level")])
 def test_a_run_names_the_batch_norm(
     net: str, lowering: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

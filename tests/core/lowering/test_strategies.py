@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -41,36 +40,9 @@ class ResNet(nn.Module):
         return self.head(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
 
 
-class Block(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(16)
-        self.qkv = nn.Linear(16, 48)
-        self.mlp = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        batch, length, _ = x.shape
-        q, k, v = self.qkv(self.norm(x)).view(batch, length, 3, 16).unbind(2)
-        x = x + F.softmax(q @ k.transpose(-2, -1) / math.sqrt(16), dim=-1) @ v
-        return x + self.mlp(x)
-
-
 torch.manual_seed(0)
 RESNET = ResNet().eval()
 IMAGE = (torch.randn(1, 3, 16, 16),)
-MODELS: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]] = {
-    "mlp": (nn.Sequential(nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 3)), (torch.randn(2, 8),)),
-    "conv net": (
-        nn.Sequential(
-            nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 5)
-        ),
-        (torch.randn(1, 1, 8, 8),),
-    ),
-    "resnet": (RESNET, IMAGE),
-    "transformer": (Block(), (torch.randn(2, 6, 16),)),
-}
-for _model, _ in MODELS.values():
-    _model.eval()
 
 
 def over(*pairs: tuple[str, Strategy]) -> tuple[Override, ...]:

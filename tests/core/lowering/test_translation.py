@@ -17,13 +17,7 @@ from lowerscope.core.lowering.partial_module import leaves_of, module_prefix
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import Moment, TranslationRecord
 from lowerscope.core.model.queries import SnapshotQuery, TranslationQuery
-from lowerscope.core.model.recipe import (
-    Extension,
-    Recipe,
-    Source,
-    Strategy,
-    with_params_as_inputs,
-)
+from lowerscope.core.model.recipe import Extension, Recipe, Source, Strategy, with_params_as_inputs
 from lowerscope.core.stages import Pipeline, Stages
 
 SAMPLES = ("fashion_mlp", "conv_net", "transformer_block")

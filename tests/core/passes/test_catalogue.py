@@ -28,11 +28,7 @@ def functions_of(module: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("prefix", "module"),
-    [
-        ("", relax.transform),
-        ("tirx.", tirx.transform),
-        ("s_tir.", s_tir.transform),
-    ],
+    [("", relax.transform), ("tirx.", tirx.transform), ("s_tir.", s_tir.transform)],
 )
 def test_every_pass_of_tvm_is_listed_with_its_docstring(prefix: str, module: Any) -> None:
     for name in functions_of(module):

@@ -7,9 +7,7 @@ import tvm
 from tvm import relax
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.files.pipelines_and_schedules import (
-    PRESETS,
-)
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
 

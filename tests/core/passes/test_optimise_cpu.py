@@ -19,6 +19,7 @@ from lowerscope.core.schedule.rules.by_rule import by_rule
 from lowerscope.core.schedule.whole_model import WholeModel
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.snapshot_records import notes_of
+from tests.diagonal import at_length
 
 MODEL = """
 import torch
@@ -78,7 +79,7 @@ def test_bfloat16_is_as_in_torch(tmp_path: Path, name: str) -> None:
     assert "VectorMath) skips it" in notes
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", *at_length("float64")])
 def test_other_floats_are_as_in_torch(tmp_path: Path, dtype: str) -> None:
     for name, value in NARROW.items():
         # A part in float32 is not as near to torch as float64 is to be.

@@ -77,12 +77,6 @@ def test_a_run_there_matches_torch_here(farm: Farm, capsys: pytest.CaptureFixtur
     assert f"TVM ran on {KEY}, 127.0.0.1:" in out
     assert f"TVM ran on {KEY} and torch here, so their times are not compared" in out
     assert "1 thread" in out
-    words = [*words, "--schedule", "none", "--schedule", "rules"]
-    assert main.main(["compare", *words, "--json"]) == 0
-    records = [each["record"] for each in json.loads(capsys.readouterr().out)["variants"]]
-    assert [each["verdict"] for each in records] == ["match", "match"]
-    ours, torch = records[0]["times"]["sides"]
-    assert (ours["machine"], torch["machine"], ours["repeats"]) == (KEY, "", 5)
 
 
 def test_parameters_that_are_inputs_and_several_sizes_are_sent(
@@ -100,6 +94,7 @@ def test_parameters_that_are_inputs_and_several_sizes_are_sent(
     )
     record = pipeline.answer(RunQuery(recipe, quick=True))
     assert record.verdict == "match"
+    assert [each.machine for each in record.times.sides] == [KEY, ""]
     again = pipeline.answer(RunQuery(recipe, part="times", before=record))
     assert again.max_abs_error == record.max_abs_error
     assert again.tvm_ms != record.tvm_ms

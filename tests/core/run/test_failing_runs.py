@@ -52,10 +52,7 @@ def mlp(extensions: tuple[Extension, ...] = ()) -> Recipe:
 
 @pytest.mark.parametrize(
     ("body", "said", "code"),
-    [
-        (ASKS_FOR_MUCH, "out of memory", "memory"),
-        (RAISES, "the run failed", ""),
-    ],
+    [(ASKS_FOR_MUCH, "out of memory", "memory"), (RAISES, "the run failed", "")],
 )
 def test_the_call_that_fails_is_named(
     pipeline: Pipeline, tmp_path: Path, body: str, said: str, code: str

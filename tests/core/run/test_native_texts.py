@@ -173,10 +173,6 @@ def test_the_bytecode_is_tied_to_bindings_and_functions(nests: Recipe, pipeline:
         for span in record.spans
         if span.entity.startswith("relax:main/")
     }
-    assert called == {
-        "relax:main/c": "twice",
-        "relax:main/d": "threads",
-        "relax:main/e": "twice",
-    }
+    assert called == {"relax:main/c": "twice", "relax:main/d": "threads", "relax:main/e": "twice"}
     twice = [span.first for span in record.spans if span.entity == "tir:twice"]
     assert [lines[number - 1].split()[1] for number in twice] == ["twice", "twice"]

@@ -164,22 +164,6 @@ def test_the_error_of_each_node_is_that_of_the_layers_so_far(
     assert nodes["x"].milliseconds is None
 
 
-def test_a_wrong_rule_is_the_first_node_that_differs(pipeline: Pipeline, tmp_path: Path) -> None:
-    path = tmp_path / "wrong.py"
-    path.write_text(WRONG)
-    recipe = Recipe(
-        source=Source(spec="sample:conv_net"),
-        extensions=(Extension(path=str(path), kind="rules"),),
-    )
-    record = pipeline.answer(RunQuery(recipe))
-    assert record.verdict == "differ"
-    nodes = fx_nodes(record)
-    found = [(name, nodes[name].matches) for name in LAYERS["conv_net"]]
-    assert found[:2] == [("conv", True), ("relu", False)]
-    assert nodes["relu"].max_abs_error == pytest.approx(1.0, abs=1e-5)
-    assert nodes["relu"].reason.startswith("12,544 of 12,544 elements differ: against float64")
-
-
 @pytest.mark.parametrize("steps", ["optimise-cpu", *at_length("default-build", "cpu")])
 def test_calls_of_torch_are_compared_where_the_passes_have_made_the_calls(
     pipeline: Pipeline, steps: str
@@ -237,13 +221,3 @@ def test_a_value_of_which_a_pass_kept_the_name_alone_is_not_compared(
     # What is left of a tuple that a pass took apart has its value.
     assert nodes["norm"].matches
     assert nodes["relu"].matches
-
-
-# Provenance of the code of the first node that differs: rule, passes and schedule
-
-
-@pytest.fixture
-def rules(tmp_path: Path) -> str:
-    path = tmp_path / "wrong.py"
-    path.write_text(WRONG)
-    return str(path)

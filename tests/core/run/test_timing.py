@@ -107,6 +107,3 @@ def test_measuring_can_be_stopped() -> None:
     with pytest.raises(Cancelled):
         measure([Implementation("a", lambda: None, 1)], Measuring(), stop)
     assert gc.isenabled()
-
-
-# The times of a run, from the command line and made anew: threads, repeats, ``torch.compile``

@@ -5,12 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline, variant_names
-from lowerscope.core.model.comparison_records import (
-    Variant,
-    can_be_told,
-    fastest,
-    ratio_of,
-)
+from lowerscope.core.model.comparison_records import Variant, can_be_told, fastest, ratio_of
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.run_records import CallRun, RunRecord, RunTimes, SideTimes
 

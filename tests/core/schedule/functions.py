@@ -69,9 +69,7 @@ def padded_conv(
         with T.sblock("pad"):
             vn, vc, vh, vw = T.axis.remap("SSSS", [n, c, h, w])
             P[vn, vc, vh, vw] = T.if_then_else(
-                vh >= 1 and vh < 11 and vw >= 1 and vw < 11,
-                X[vn, vc, vh - 1, vw - 1],
-                T.float32(0),
+                vh >= 1 and vh < 11 and vw >= 1 and vw < 11, X[vn, vc, vh - 1, vw - 1], T.float32(0)
             )
     for n, o, h, w, c, y, x in T.grid(1, 8, 10, 10, 3, 3, 3):
         with T.sblock("conv"):
@@ -87,9 +85,7 @@ def padded_conv(
 
 @T.prim_func(s_tir=True)
 def biased(
-    A: T.Buffer((16, 20), "float32"),
-    B: T.Buffer((16,), "float32"),
-    D: T.Buffer((16,), "float32"),
+    A: T.Buffer((16, 20), "float32"), B: T.Buffer((16,), "float32"), D: T.Buffer((16,), "float32")
 ):
     C = T.sblock_alloc_buffer((16,), "float32")
     for i, k in T.grid(16, 20):

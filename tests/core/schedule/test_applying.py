@@ -8,16 +8,7 @@ import tvm
 
 from lowerscope.core.model.schedule import At
 from lowerscope.core.schedule.step_errors import StepFailed
-from tests.core.schedule.functions import (
-    TARGET,
-    Steps,
-    add_relu,
-    block,
-    loop,
-    made,
-    matmul,
-    twice,
-)
+from tests.core.schedule.functions import TARGET, Steps, add_relu, block, loop, made, matmul, twice
 
 
 def _walk() -> tuple[Steps, list[str]]:

@@ -5,15 +5,7 @@ from __future__ import annotations
 from lowerscope.core.model.schedule import Reference
 from lowerscope.core.model.schedule_records import Move
 from lowerscope.core.views.workbench import moves
-from tests.core.schedule.functions import (
-    TARGET,
-    Steps,
-    add_relu,
-    block,
-    loop,
-    made,
-    matmul,
-)
+from tests.core.schedule.functions import TARGET, Steps, add_relu, block, loop, made, matmul
 
 
 def _menu(steps: Steps, *chosen: Reference) -> dict[str, Move]:

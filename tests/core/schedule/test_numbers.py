@@ -15,8 +15,9 @@ from lowerscope.core.model.queries import (
     WorkQuery,
 )
 from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe, Source
+from lowerscope.core.run import standalone
 from lowerscope.core.run.function_metrics import UNSCHEDULED_RATE, kept_peaks, peaks_key, work_of
-from lowerscope.core.run.standalone import BUDGET, REPEATS, repeated
+from lowerscope.core.run.standalone import REPEATS, repeated
 from lowerscope.core.run.torch_interpreter import nodes_of
 from lowerscope.core.stages import Pipeline
 
@@ -69,8 +70,11 @@ def test_functions_of_any_size_are_measured_at_the_traced_one(pipeline: Pipeline
     assert (found.verdict, found.at) == ("same", "n = 5")
 
 
-def test_slow_functions_are_called_once_and_fast_ones_in_batches() -> None:
-    assert repeated(lambda number: 2 * BUDGET, lambda: None) == [2 * BUDGET]
+def test_slow_functions_are_called_once_and_fast_ones_in_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(standalone, "BUDGET", 0.6)
+    assert repeated(lambda number: 1.2, lambda: None) == [1.2]
     numbers: list[int] = []
 
     def fast(number: int) -> float:

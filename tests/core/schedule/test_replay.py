@@ -12,9 +12,7 @@ import tvm_ffi
 from lowerscope.core.model.encoding import to_bytes
 from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.progress import Silent
-from lowerscope.core.model.queries import (
-    ScheduleQuery,
-)
+from lowerscope.core.model.queries import ScheduleQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Schedule
 from lowerscope.core.model.schedule_records import ScheduleRecord

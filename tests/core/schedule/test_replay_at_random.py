@@ -57,7 +57,7 @@ def _disturbed(primitives: Primitives, draw: random.Random) -> tuple[Primitives,
     return off, tuple(draw.sample(primitives, len(primitives))), (*before, *after)
 
 
-@pytest.mark.parametrize("seed", range(many(3)))
+@pytest.mark.parametrize("seed", range(many(2)))
 def test_a_schedule_can_be_replayed_whatever_is_done_to_its_steps(
     pipeline: Pipeline, seed: int
 ) -> None:
@@ -87,6 +87,8 @@ def test_a_schedule_can_be_replayed_whatever_is_done_to_its_steps(
 # Functions of all kinds, dtypes and extents, scheduled by rule for three targets
 
 
+# One of each kind: `test_rules.py`, `test_rules_of_rows.py` and `test_rules_of_depthwise.py`.
+@pytest.mark.at_length
 def test_functions_scheduled_by_rule_compute_the_same() -> None:
     # The child imports torch and TVM, and compiles what it draws: most of its time.
     findings = examine(first=1, count=many(20), share=0.3, seconds=300)
@@ -103,8 +105,8 @@ def test_functions_scheduled_by_rule_compute_the_same() -> None:
 def test_random_primitives_neither_kill_nor_deceive() -> None:
     # One child that imports torch and TVM, and builds some of what it draws: most of its time.
     samples = ["sample:matmul_relu", *LONGER] if SOAK else ["sample:matmul_relu"]
-    findings = fuzz(first=7, count=many(40), share=0.2, samples=samples, seconds=300)
+    findings = fuzz(first=7, count=many(20), share=0.2, samples=samples, seconds=300)
     assert findings.bad == []
-    assert findings.applications >= many(40)
-    assert findings.done >= many(6)
+    assert findings.applications >= many(20)
+    assert findings.done >= many(3)
     assert findings.checked >= many(1)

@@ -18,9 +18,7 @@ from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.model.schedule import Schedule as Kept
 from lowerscope.core.passes.winograd import winograd
 from lowerscope.core.schedule.rules.by_rule import by_rule, scheduled_by_rule
-from lowerscope.core.schedule.rules.recorder import (
-    ScheduleRecorder,
-)
+from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 from lowerscope.core.stages import Pipeline
 from tests.core.schedule.ruling import NARROW, WIDE, made
 from tests.core.schedule.running import Runner
@@ -77,7 +75,7 @@ def modules(sample: str, steps: tuple[str, ...]) -> dict[str, tirx.PrimFunc]:
     }
 
 
-def test_no_step_is_refused_whatever_the_tile() -> None:
+def test_no_step_is_refused_whatever_the_tile_and_the_values_are_the_same() -> None:
     """Of a step that is refused, nothing is seen but another rule."""
     functions = [
         *(convolution(4, filters, 9, 3, 1, bias=True) for filters in (8, 16, 24)),
@@ -89,10 +87,12 @@ def test_no_step_is_refused_whatever_the_tile() -> None:
             if m > 1 or not transposed
         ),
     ]
-    for target in (NARROW, WIDE):
-        for function in functions:
-            ruled = by_rule(function, target)
-            assert ruled.rule == "contraction", function.script()
+    runner = Runner(WIDE)
+    for number, function in enumerate(functions):
+        assert by_rule(function, NARROW).rule == "contraction", function.script()
+        ruled, after = made(function, WIDE)
+        assert ruled.rule == "contraction", function.script()
+        assert runner.difference(str(number), function, after) is None, function.script()
 
 
 WINOGRAD = {

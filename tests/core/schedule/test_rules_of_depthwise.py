@@ -76,10 +76,7 @@ OTHERS: dict[str, tuple[str, tirx.PrimFunc]] = {
     ),
     "largest of 3×3": ("pooling", pool("max", (15, 14), 3, 2, 1)),
     "mean of 2×2": ("pooling", pool("avg", (12, 16), 2, 2, 0)),
-    "mean of all": (
-        "pooling",
-        te.create_prim_func([X, topi.nn.adaptive_pool(X, (1, 1), "avg")]),
-    ),
+    "mean of all": ("pooling", te.create_prim_func([X, topi.nn.adaptive_pool(X, (1, 1), "avg")])),
     "heads": ("elementwise", te.create_prim_func([HEADS, topi.transpose(HEADS, (0, 2, 1, 3))])),
     "transpose": ("movement", te.create_prim_func([X, topi.transpose(X, (0, 2, 3, 1))])),
     "pad": ("movement", te.create_prim_func([X, topi.nn.pad(X, [0, 0, 1, 2], [0, 0, 3, 1])])),

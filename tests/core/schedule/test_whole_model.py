@@ -8,12 +8,7 @@ import msgspec
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.graph import DEFAULT
-from lowerscope.core.model.queries import (
-    RunQuery,
-    ScheduleQuery,
-    SnapshotQuery,
-    TextQuery,
-)
+from lowerscope.core.model.queries import RunQuery, ScheduleQuery, SnapshotQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import APPLY_SCHEDULES, Argument, At, Made, Primitive, Schedule
 from lowerscope.core.stages import Pipeline

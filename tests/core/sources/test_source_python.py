@@ -109,8 +109,7 @@ def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
 
 def test_an_error_is_told_in_the_users_own_frames(tmp_path: Path) -> None:
     file = write(
-        tmp_path,
-        "import json\ndef parse(text):\n    return json.loads(text)\nparse('{')\n",
+        tmp_path, "import json\ndef parse(text):\n    return json.loads(text)\nparse('{')\n"
     )
     found = problem(file)
     assert found.where == f"{file}:3"

@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowerscope.core.files.sources import (
-    FLOATS,
-    parse_input,
-    parse_spec,
-    source_files,
-)
+from lowerscope.core.files.sources import FLOATS, parse_input, parse_spec, source_files
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec, Source
 from tests.diagonal import many

@@ -168,10 +168,7 @@ FROZEN: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "a mean": (Averages, "forward changes m at each call"),
     "a list": (Appends, "forward changes seen at each call"),
     "a part's counter": (lambda: nn.Sequential(Counts()), "forward changes 0.calls"),
-    "Python's numbers": (
-        lambda: Calls(lambda x: x + random.random()),
-        "numbers from Python",
-    ),
+    "Python's numbers": (lambda: Calls(lambda x: x + random.random()), "numbers from Python"),
     "NumPy's numbers": (lambda: Calls(lambda x: x + np.random.rand()), "numbers from NumPy"),
     "a generator's": (lambda: Calls(lambda x: x + GENERATOR.random()), "other values at each call"),
     "a global": (lambda: Calls(changing_global), "other values at each call"),

@@ -92,8 +92,7 @@ def _lines(
         Moment(section="build", index=0): pass_lines(stages.recorded.records()),
         **{
             Moment(section="schedule", index=0, function=each.function): schedule_lines(
-                each.function,
-                pipeline.answer(ScheduleQuery(recipe, each.function, None)).steps,
+                each.function, pipeline.answer(ScheduleQuery(recipe, each.function, None)).steps
             )
             for each in recipe.schedules
         },

@@ -172,6 +172,3 @@ def test_layout_can_be_given_up() -> None:
     with pytest.raises(Cancelled):
         layout(boxes_of(*names), edges, check)
     assert calls == 100
-
-
-# The widths that the engine lays out with, against the fonts themselves

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from lowerscope.core.files.pipelines_and_schedules import PRESETS, find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.module_steps import (
     ComparedModule,
     DifferenceRecord,
@@ -35,7 +35,9 @@ def recipe_of(sample: str, preset: str) -> Recipe:
 @pytest.mark.parametrize(
     ("sample", "preset"),
     [
-        *(("fashion_mlp", each.name) for each in PRESETS),
+        ("fashion_mlp", "fuse"),
+        ("fashion_mlp", "default-build"),
+        ("fashion_mlp", "optimise-cpu"),
         ("conv_net", "optimise-cpu"),
         ("transformer_block", "cpu"),
     ],

@@ -13,13 +13,7 @@ from torch import nn
 
 from lowerscope.core.model.recipe import Override, Strategy
 from tests.core.lowering.conftest import Outcome, Way
-from tests.core.lowering.operator_table.entries import (
-    Drawn,
-    Entry,
-    Form,
-    compile_form,
-    is_tensor,
-)
+from tests.core.lowering.operator_table.entries import Drawn, Entry, Form, compile_form, is_tensor
 
 STRATEGIES: tuple[Strategy, ...] = ("high-level", "te", "library")
 
