@@ -105,9 +105,7 @@ class RunSteps(QObject):
         failure: Returns the problem that the last run ended with, if it failed.
     """
 
-    # `call` changed.
     call_changed = Signal()  # `call` changed.
-    # `breaks` changed, or the links of these did.
     breaks_changed = Signal()  # `breaks` changed, or the links of these did.
 
     def __init__(

@@ -355,6 +355,11 @@ def shows_difference(files: Sequence[WrittenFile], folder: Path, check: Callable
                     _out, errors = ran.communicate(timeout=1)
         finally:
             ran.kill()
+    return is_difference(ran.returncode, errors)
+
+
+def is_difference(code: int, errors: str) -> bool:
+    """Return whether a program that ended with `code` showed the difference."""
     failed = re.findall(r"^AssertionError: (\w+) ", errors, re.MULTILINE)
     # The module before the step has to match.
-    return ran.returncode != 0 and failed in (["after"], ["the"], ["with"])
+    return code != 0 and failed in (["after"], ["the"], ["with"])

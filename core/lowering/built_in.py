@@ -81,6 +81,7 @@ _BY_INDEX = frozenset(
     {
         *("getitem", "index", "index_select", "index_add", "index_put", "index_copy", "index_fill"),
         *("gather", "scatter", "scatter_add", "scatter_reduce", "take", "embedding", "one_hot"),
+        "masked_scatter",
     }
 )
 """Operators that read an axis by index, and so compute nothing of one without elements."""

@@ -260,6 +260,9 @@ class LibraryNodes:
             return True
         if "varies" in node.meta:
             return any(map(any, node.meta["varies"]))
+        if _is_recorded(node):
+            # By torch.export, so an extent that depends on data is a symbol.
+            return False
         return any(
             (is_tensor(value) and self._builder.dimensions.depend_on_data(value))
             or (is_size(value) and self._builder.dimensions.is_of_data(value))
@@ -353,6 +356,13 @@ class LibraryNodes:
                 known = dimensions.of_data(name)
             found.append(known)
         return found
+
+
+def _is_recorded(node: fx.Node) -> bool:
+    """Return whether torch.export recorded the shapes of all tensors of a node, all of numbers."""
+    recorded = node.meta.get("val")
+    tensors = [each for each in pytree.tree_leaves(recorded) if isinstance(each, torch.Tensor)]
+    return bool(tensors) and all(type(size) is int for each in tensors for size in each.shape)
 
 
 def _symbolic_shape(node: fx.Node, index: int) -> list[Any] | None:

@@ -139,21 +139,6 @@ def has_unknown_extents(value: Any) -> bool:
     return isinstance(value, (tuple, list)) and any(has_unknown_extents(each) for each in value)
 
 
-def member_index(node: fx.Node, modules: Mapping[str, nn.Module]) -> int | None:
-    """Return the position of the named member that a ``getattr`` reads from a result.
-
-    ``None`` if torch does not name it.
-    """
-    producer, field = node.args[0], node.args[1]
-    assert isinstance(producer, fx.Node)
-    name = bare_name(producer, modules) if producer.op.startswith("call") else ""
-    for each in (name, f"linalg_{name}"):
-        fields: Any = getattr(getattr(torch.return_types, each, None), "__match_args__", ())
-        if field in fields:
-            return int(fields.index(field))
-    return None
-
-
 _DROPOUTS = frozenset(
     {
         *("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout"),

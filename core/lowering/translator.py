@@ -42,7 +42,6 @@ from lowerscope.core.lowering.rule_table import RULES, Missing, Refused
 from lowerscope.core.lowering.torch_operators import (
     bare_name,
     is_random,
-    member_index,
     operator_name,
     qualified_name,
     random_outputs,
@@ -388,7 +387,7 @@ class _Translation:
         if reads_member(node, args):
             # A member belongs to the node that made the tuple.
             self._now.strategy = self._used.get(node.all_input_nodes[0], self._now.strategy)
-            index = member_index(node, self._modules) if node.target is getattr else None
+            index = node.meta.get("member")  # see `core.tracing.example_run`
             if index is not None:
                 self._now.note_rule("built-in", "getitem", RULES[operator.getitem].lower)
                 return RULES[operator.getitem].lower(self._builder, args[0], index)

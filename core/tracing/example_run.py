@@ -195,6 +195,11 @@ class _Recorder(fx.Interpreter):
                 todo=_("try another tracer: --tracer export"),
                 code="try-export",
             )
+        if n.target is getattr:
+            owner, name = self.env[n.all_input_nodes[0]], n.args[1]
+            fields = getattr(type(owner), "__match_args__", ()) if isinstance(owner, tuple) else ()
+            if name in fields:
+                n.meta["member"] = fields.index(name)
         self.values[n.name] = describe(value)
         return value
 

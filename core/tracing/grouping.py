@@ -53,6 +53,7 @@ def group_numbers(
         if not node.users and (unread or (node in for_checks and not node.is_impure())):
             for_checks.update(node.all_input_nodes)
             graph_module.graph.erase_node(node)
+    _index_by_tensors(graph_module.graph, values)
     read = [each for each in numbers if not each._erased]
     if not read:
         graph_module.recompile()
@@ -71,6 +72,28 @@ def group_numbers(
     graph_module.graph.eliminate_dead_code(lambda node: node.op not in ("get_attr", "call_module"))
     graph_module.recompile()
     return True
+
+
+def _index_by_tensors(graph: fx.Graph, values: Mapping[str, NodeInfo]) -> None:
+    """Let elements at a place of data be read by its tensor, which torch.export made a number.
+
+    What is read so is no view, so nothing may be written in place.
+    """
+    aten = torch.ops.aten
+    if any(_writes(each) for each in graph.nodes):
+        return
+    for node in graph.find_nodes(op="call_function", target=aten.select.int):
+        value, axis, number = node.args
+        shape = values[value.name].shape
+        if isinstance(number, fx.Node) and number.target is aten.item.default and shape:
+            places = [*[None] * (axis % len(shape)), number.args[0]]
+            node.target, node.args = aten.index.Tensor, (value, places)
+            if not number.users:
+                graph.erase_node(number)
+
+
+def _writes(node: fx.Node) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
 def _numbers(nodes: Sequence[fx.Node], values: Mapping[str, NodeInfo]) -> list[fx.Node]:

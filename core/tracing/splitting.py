@@ -236,8 +236,12 @@ def read_outside(tree: ast.FunctionDef, statements: Sequence[ast.stmt]) -> set[s
     """Return the variables that a function may read after some of its statements."""
     last = max(each.end_lineno or each.lineno for each in statements)
     found: set[str] = set()
+    first = statements[0]
     for each in ast.walk(tree):
-        if isinstance(each, ast.For | ast.While) and spans(each, statements[0]):
+        # A loop that is one of the statements sets its own variables again.
+        if not isinstance(each, ast.For | ast.While) or place_of(each) == place_of(first):
+            continue
+        if spans(each, first):
             found |= names_read([each])
     for each in ast.walk(tree):
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.lineno > last:

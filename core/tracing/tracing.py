@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.recipe import TracerName
@@ -46,6 +47,7 @@ from lowerscope.core.tracing.trace_errors import (
     CONSTRAINT,
     NamedInputs,
     StateChange,
+    cannot_export,
     cannot_name_sizes,
     forward_line,
     made_functional,
@@ -504,6 +506,10 @@ def _trace_export(
         if behaviour.in_place:
             return found, ()
         outputs = outputs_of(found.graph_module, inputs)
+        if any(isinstance(each, FakeTensor) for _path, each in leaves(outputs)):
+            # A gradient of torch.func, for one, leaves tensors without values in the graph.
+            reason = _("a tensor in its graph has no value")
+            raise cannot_export(RuntimeError(reason), model)
         return found, differs_from_model(outputs, behaviour, "export", model)
 
     found, wrong = traced(nullcontext())

@@ -156,6 +156,13 @@ def _answer(
                 other=other_answer.text,
             )
             return msgspec.structs.replace(other_answer, text=text)
+        if answer.cause == "library-call":
+            text = _(
+                "{reason}; lowered as high-level, they would not be fused either: {other}",
+                reason=answer.text,
+                other=other_answer.text,
+            )
+            return msgspec.structs.replace(answer, text=text)
     return answer
 
 

@@ -58,10 +58,6 @@ class PictureView(QWidget):
         self.updateGeometry()
         self.update()
 
-    def image(self) -> QImage:
-        """Return the picture, in its original size."""
-        return self._image
-
     def picture_rect(self) -> QRectF:
         """Return the area of the picture in the widget."""
         if self._image.isNull():

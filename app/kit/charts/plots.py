@@ -402,9 +402,6 @@ class RunChart(ZoomChart):
         )
         self._show(values, summary)
 
-    def spans(self) -> tuple[Span, ...]:
-        return self._spans
-
     def mark(self, keys: Sequence[str]) -> None:
         """Make the first span with one of these keys the current one."""
         wanted = set(keys)

@@ -118,10 +118,6 @@ class ChoiceList(QWidget):
         self.empty.set_text(title, hint)
         self.empty.setVisible(bool(title) or not self._choices)
 
-    def choices(self) -> tuple[Choice, ...]:
-        """Return all choices and headings, from the top."""
-        return self._choices
-
     def shown(self) -> list[Choice]:
         """Return the choices that match the filter."""
         items = (self.list.item(row) for row in range(self.list.count()))

@@ -78,6 +78,11 @@ class Column:
     editable: bool = False  # Whether its text can be edited.
 
 
+def figures(title: str, width: int, tooltip: str = "") -> Column:
+    """Return a column of numbers; the first click on its title puts the largest at the top."""
+    return Column(title, numeric=True, width=width, falling=True, tooltip=tooltip)
+
+
 @dataclass(frozen=True)
 class Gauge:
     """A bar in a cell."""

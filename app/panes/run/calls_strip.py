@@ -14,7 +14,7 @@ from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.plain_text import Label, MarkupLabel, join_markup, markup
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table, figures
 from lowerscope.app.kit.theme import family_colour
 from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.app.panes.run.runs import Runs
@@ -272,9 +272,9 @@ class MemoryPage(SeenPage):
             (
                 Column(_("tensor"), width=110),
                 Column(_("shape"), width=140),
-                Column(_("size"), numeric=True, width=80, falling=True),
+                figures(_("size"), 80),
                 Column(_("storage"), numeric=True, width=70, tooltip=_("Largest first")),
-                Column(_("storage size"), numeric=True, width=80, falling=True),
+                figures(_("storage size"), 80),
                 Column(
                     _("calls"),
                     numeric=True,

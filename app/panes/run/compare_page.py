@@ -19,7 +19,7 @@ from lowerscope.app.kit.commands import choose_from
 from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.split import Split, strip_of
-from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row
+from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, figures
 from lowerscope.app.kit.theme import family_colour
 from lowerscope.app.panes.common.descriptions import find_node, line_text, names_of
 from lowerscope.app.panes.common.entity_table import EntityTable, matching
@@ -267,26 +267,24 @@ class NodesTable(QWidget):
                     width=98,
                     tooltip=_("Its colour is that of its operator family, as in graphs"),
                 ),
-                Column(
+                figures(
                     _("error in the run"),
-                    numeric=True,
-                    width=122,
-                    falling=True,
-                    tooltip=_(
+                    122,
+                    _(
                         "The largest absolute error of its value in the run; the mark is the "
                         "absolute tolerance, on a logarithmic scale"
                     ),
                 ),
-                self._figure(
+                figures(
                     _("alone"),
+                    60,
                     _("The largest absolute error of the node alone, on torch's inputs"),
                 ),
-                self._figure(
-                    _("TVM"),
-                    _("Median time of its calls, with all that it is fused with"),
+                figures(
+                    _("TVM"), 60, _("Median time of its calls, with all that it is fused with")
                 ),
-                self._figure(_("torch"), _("Median time of the node in torch")),
-                Column(_("ratio"), numeric=True, width=80, falling=True),
+                figures(_("torch"), 60, _("Median time of the node in torch")),
+                figures(_("ratio"), 80),
                 Column(_("status"), width=118),
             ),
             "fx",
@@ -389,9 +387,6 @@ class NodesTable(QWidget):
                 _("Nodes whose value could not be compared, with the reason"),
             ),
         )
-
-    def _figure(self, title: str, tooltip: str) -> Column:
-        return Column(title, numeric=True, width=60, falling=True, tooltip=tooltip)
 
     def _show_rows(self) -> None:
         belongs = KINDS.get(self.sorts.current(), KINDS["all"])

@@ -12,7 +12,7 @@ from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import strip_of
-from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row
+from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, figures
 from lowerscope.app.panes.common.entity_table import EntityTable
 from lowerscope.core.model.comparison_records import ErrorBudget, NodeErrors, WeightDtype
 from lowerscope.core.model.formatting import error_text
@@ -96,27 +96,29 @@ class RoundingPage(SeenPage):
                 Column("#", numeric=True, width=36),
                 Column(_("node"), width=112, stretch=True),
                 Column(_("operator"), width=112),
-                self._figure("TVM", _("The largest absolute error of TVM in the run")),
-                self._figure("torch", _("The largest absolute error of torch")),
+                figures("TVM", 90, _("The largest absolute error of TVM in the run")),
+                figures("torch", 90, _("The largest absolute error of torch")),
                 Column(
                     _("nearer"), width=80, tooltip=_("The side with the far smaller error, if any")
                 ),
-                self._figure(
+                figures(
                     _("relative"),
+                    90,
                     _("Error of TVM: root mean square, relative to that of the exact values"),
                 ),
-                self._figure(
+                figures(
                     _("own error"),
-                    _("Error of the node alone, as torch computes it on exact inputs"),
                     122,
+                    _("Error of the node alone, as torch computes it on exact inputs"),
                 ),
-                self._figure(
+                figures(
                     _("low-precision weights"),
-                    _("Relative error of the node alone, if its weights alone were of that dtype"),
                     110,
+                    _("Relative error of the node alone, if its weights alone were of that dtype"),
                 ),
-                self._figure(
+                figures(
                     _("in the run"),
+                    90,
                     _("Relative error here, if the weights of all nodes were of that dtype"),
                 ),
             ),
@@ -129,9 +131,6 @@ class RoundingPage(SeenPage):
         rounding.changed.connect(self.show_if_seen)
         document.on(("selection",), self._show_selection)
         self.show_content()
-
-    def _figure(self, title: str, tooltip: str, width: int = 90) -> Column:
-        return Column(title, numeric=True, width=width, falling=True, tooltip=tooltip)
 
     def _start(self) -> None:
         self._rounding.start(cast("WeightDtype", self.dtype.current()))

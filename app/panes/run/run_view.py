@@ -100,18 +100,19 @@ class FirstDifference(Section):
     translation_wanted = Signal()  # Show the translation of the node, which is selected.
 
     def __init__(self, document: Document, runs: Runs) -> None:
-        self.node = push_button("", look="quiet", act=self._select)
-        self.node.setProperty("align", "left")
+        self.node = push_button(
+            "", _("Select the node in all panes (F4)"), self._select, look="quiet"
+        )
         self.where = Label(role="quiet", wraps=True)
         self.why = Label(wraps=True)
         _card(self.why, "plain")
-        self.translation = push_button("", look="quiet", act=self._show_translation)
-        self.translation.setProperty("align", "left")
-        super().__init__("", self.node, self.where, self.why, self.translation)
-        self.heading.setText(_("First difference"))
-        self.heading.show()
-        self.node.setToolTip(_("Select the node in all panes (F4)"))
-        self.translation.setText(_("Show its translation"))
+        self.translation = push_button(
+            _("Show its translation"), act=self._show_translation, look="quiet"
+        )
+        for button in (self.node, self.translation):
+            button.setProperty("align", "left")
+        parts = (self.node, self.where, self.why, self.translation)
+        super().__init__(_("First difference"), *parts)
         self._document = document
         self._runs = runs
         self._id = ""
@@ -172,19 +173,16 @@ class Times(Section):
     """A bar for each side, with its spread, and what can be concluded."""
 
     def __init__(self, document: Document, runs: Runs) -> None:
-        self.bars = Bars("")
+        self.bars = Bars(_("Times of the run"))
         self.claim = Label(wraps=True)
         self.how = Label(role="quiet", wraps=True)
-        self.again = push_button("", act=runs.measure_again)
-        self.settings = push_button("", act=self._edit)
-        super().__init__("", self.bars, self.claim, self.how)
-        self.heading.setText(_("Time"))
-        self.heading.show()
-        self.bars.setAccessibleName(_("Times of the run"))
-        self.again.setText(_("Measure again"))
-        self.again.setToolTip(_("With the same executable; the verdict stays"))
-        self.settings.setText(_("Settings…"))
-        self.settings.setToolTip(_("Threads, repeats, warm-up, and torch.compile"))
+        self.again = push_button(
+            _("Measure again"), _("With the same executable; the verdict stays"), runs.measure_again
+        )
+        self.settings = push_button(
+            _("Settings…"), _("Threads, repeats, warm-up, and torch.compile"), self._edit
+        )
+        super().__init__(_("Time"), self.bars, self.claim, self.how)
         self.column.addLayout(row_of(None, self.again, self.settings, STRETCH, spacing=8))
         self._document = document
         self._runs = runs

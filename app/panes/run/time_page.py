@@ -13,7 +13,7 @@ from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import strip_of
-from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table, figures
 from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.app.panes.common.run_figures import ratio_cell
 from lowerscope.app.panes.run.calls_strip import selected_with
@@ -183,31 +183,15 @@ class TimePage(SeenPage):
             (
                 Column(_("name"), width=160),
                 Column(_("strategy"), width=72, tooltip=_("The strategy")),
-                Column(_("calls"), numeric=True, width=56, falling=True),
-                Column(
+                figures(_("calls"), 56),
+                figures(
                     _("TVM"),
-                    numeric=True,
-                    width=84,
-                    falling=True,
-                    tooltip=_(
-                        "Median of a few runs measured call by call; a fused call counts in full"
-                    ),
+                    84,
+                    _("Median of a few runs measured call by call; a fused call counts in full"),
                 ),
-                Column(_("share"), numeric=True, width=72, falling=True),
-                Column(
-                    _("torch"),
-                    numeric=True,
-                    width=92,
-                    falling=True,
-                    tooltip=_("The nodes one by one in torch, median"),
-                ),
-                Column(
-                    _("ratio"),
-                    numeric=True,
-                    width=92,
-                    falling=True,
-                    tooltip=_("TVM's time over torch's for the same nodes"),
-                ),
+                figures(_("share"), 72),
+                figures(_("torch"), 92, _("The nodes one by one in torch, median")),
+                figures(_("ratio"), 92, _("TVM's time over torch's for the same nodes")),
                 Column(_("fusion"), stretch=True, width=110),
             ),
         )

@@ -11,7 +11,7 @@ from lowerscope.app.kit.charts.plots import Group, RunChart, Span
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import Split, strip_of
-from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table, figures
 from lowerscope.app.panes.common.descriptions import find_node
 from lowerscope.app.panes.run.runs import TOKENS, Generations
 from lowerscope.core.model.formatting import duration_text, error_text, shape_text, verdict_words
@@ -116,7 +116,7 @@ class TokensPage(SeenPage):
                 Column(_("TVM token"), numeric=True, width=96),
                 Column(_("torch token"), numeric=True, width=96),
                 Column(_("verdict"), width=100, stretch=True),
-                Column(_("error"), numeric=True, width=80, falling=True),
+                figures(_("error"), 80),
                 Column(_("TVM time"), numeric=True, width=84),
                 Column(_("torch time"), numeric=True, width=84),
                 Column(_("cache, bytes"), numeric=True, width=100),
@@ -129,7 +129,7 @@ class TokensPage(SeenPage):
             (
                 Column(_("cache"), width=150, stretch=True),
                 Column(_("shape"), width=140),
-                Column(_("bytes"), numeric=True, width=80, falling=True),
+                figures(_("bytes"), 80),
             ),
         )
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical

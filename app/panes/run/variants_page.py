@@ -16,7 +16,7 @@ from lowerscope.app.kit.commands import choose_from
 from lowerscope.app.kit.layouts import STRETCH, column_of, scrolled, stack_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import Split, strip_of
-from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table, figures
 from lowerscope.app.panes.common.run_figures import how_of
 from lowerscope.app.panes.run.run_variants import KeptRun
 from lowerscope.app.panes.run.runs import Runs
@@ -139,7 +139,7 @@ def function_columns() -> tuple[Column, ...]:
         Column(_("function"), width=120),
         Column("A", numeric=True, width=73, tooltip=_("The time of its calls in the first")),
         Column("B", numeric=True, width=73, tooltip=_("The time of its calls in the second")),
-        Column(_("difference"), numeric=True, width=78, falling=True),
+        figures(_("difference"), 78),
         Column(_("script"), width=76, tooltip=_("Change of its script from A to B")),
         Column(_("calls"), numeric=True, width=56),
         Column(_("nodes"), stretch=True),

@@ -24,6 +24,7 @@ from lowerscope.core.lowering.values import (
     Value,
     axis_of,
     dtype_of,
+    is_empty,
     is_float,
     is_tensor,
     rank_of,
@@ -411,15 +412,38 @@ def _rows_put(
 
 
 def _put_where(b: NodeBuilder, input: Value, axis: int, mask: Value, values: Value) -> Value:
-    """Write where a mask of some axes is true: a number, or the elements at the same positions."""
+    """Write where a mask of some axes is true: one slice or number, or a slice at each place."""
     rest = rank_of(input) - axis - rank_of(mask)
-    if rank_of(values) > rest and any(each != 1 for each in shape_of(values)):
-        raise Refused(_("the number of values that its mask selects depends on the data"))
+    if rank_of(values) > rest and shape_of(values)[0] != 1:
+        if axis:
+            raise Refused(_("its mask is of inner axes, and selects as many values as it has"))
+        return _put_in_order(b, input, mask, values)
     if rank_of(values) > rest:
-        values = reshape_to(b, values, [])
+        values = reshape_to(b, values, shape_of(values)[1:])
     shown = reshape_to(b, mask, [*shape_of(mask), *[1] * rest])
     update = broadcast_to(b, cast(b, values, dtype_of(input)), shape_of(input))
     return b.emit(op.where(shown, update, input))
+
+
+def _put_in_order(b: NodeBuilder, input: Value, mask: Value, values: Value) -> Value:
+    """Write slices one after the other where a mask of the first axes is true."""
+    if is_empty(shape_of(values)):
+        return input
+    rest = shape_of(input)[rank_of(mask) :]
+    rows = broadcast_to(b, cast(b, values, dtype_of(input)), [shape_of(values)[0], *rest])
+    # The n-th place takes the n-th slice. A slice before the first is one to read if there is none.
+    before = broadcast_to(b, scalar(0, dtype_of(input)), [1, *rest])
+    count = b.emit(op.cumsum(cast(b, reshape_to(b, mask, [-1]), "int64"), 0))
+    all_rows = b.emit(op.concat([before, rows], 0))
+    update = b.emit(op.take(all_rows, count, 0, mode="clip"))
+    shown = reshape_to(b, mask, [*shape_of(mask), *[1] * len(rest)])
+    return b.emit(op.where(shown, reshape_to(b, update, shape_of(input)), input))
+
+
+@exact(torch.masked_scatter, "masked_scatter", "masked_scatter_", aten.masked_scatter.default)
+def masked_scatter(b: NodeBuilder, input: Value, mask: Value, source: Value) -> Value:
+    shown = broadcast_to(b, cast(b, mask, "bool"), shape_of(input))
+    return _put_in_order(b, input, shown, reshape_to(b, source, [-1]))
 
 
 @exact(torch.index_put, "index_put", "index_put_", aten.index_put.default)

@@ -13,7 +13,7 @@ from torch import fx
 from lowerscope.core.model.run_records import NodeRun, RunRecord, first_difference
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
-from lowerscope.core.run.compare.node_comparison import NotCompared, Part, torch_tensor
+from lowerscope.core.run.compare.node_comparison import Found, NotCompared, Part, torch_tensor
 from lowerscope.core.run.compare.verdicts import difference
 from lowerscope.core.run.execution import copied
 from lowerscope.core.run.kept_run import KeptRun
@@ -31,47 +31,60 @@ def with_choices(
     """Return a run that differs as one that differs by rounding, if a choice is the cause.
 
     The first node that differs gives integers, or a tensor of another shape: indices of the largest
-    elements, or the boxes above a threshold. The values that it chooses by are within tolerance.
+    elements, or the boxes above a threshold. The values that it chooses by are within tolerance. Or
+    a node chooses among equal elements, of which torch may return any.
     If torch, given TVM's value of each node, computes TVM's value of the next ones to the end, no
-    node is wrong, and the outputs differ by the rounding of what is chosen by.
+    node is wrong, and the outputs differ by the choice alone.
 
     `check`: called before each node; may raise to cancel.
     """
     name = first_difference(nodes).removeprefix("fx:")
     if record.verdict != "differ" or record.sizes or kept is None or not name:
         return record, nodes
-    if not _is_choice(kept, name) or not _torch_follows(kept, tolerances, check):
+    ties = _ties_where_torch_follows(kept, tolerances, check)
+    if ties is None or not (ties or _is_choice(kept, name)):
         return record, nodes
-    why = _("by rounding: {node} chooses by values that match within tolerance", node=name)
+    if ties and (name in ties or not _is_choice(kept, name)):
+        why = _("by the order of equal elements, which {node} may return in any", node=ties[0])
+    else:
+        why = _("by rounding: {node} chooses by values that match within tolerance", node=name)
 
     def explained(reason: str) -> str:
         return _("{reason}, {why}", reason=reason, why=why)
 
-    def by_rounding(each: Any) -> Any:
-        return msgspec.structs.replace(each, matches=True, reason=explained(each.reason))
+    def all_explained(found: Mapping[str, Found]) -> dict[str, Found]:
+        return {
+            key: replace(each, status="rounding", reason=explained(each.reason))
+            if each.status == "differs"
+            else each
+            for key, each in found.items()
+        }
 
-    kept.in_run = {
-        key: replace(each, status="rounding", reason=explained(each.reason))
-        if each.status == "differs"
-        else each
-        for key, each in kept.in_run.items()
-    }
+    kept.in_run, kept.found_alone = map(all_explained, (kept.in_run, kept.found_alone))
     outputs = [
-        msgspec.structs.replace(by_rounding(each), verdict="rounding")
+        msgspec.structs.replace(
+            each, verdict="rounding", matches=True, reason=explained(each.reason)
+        )
         if each.verdict == "differ"
         else each
         for each in record.outputs
     ]
-    reason = explained(record.reason)
     found = msgspec.structs.replace(
-        record, verdict="rounding", reason=reason, outputs=tuple(outputs)
+        record, verdict="rounding", reason=explained(record.reason), outputs=tuple(outputs)
     )
-    return found, [
-        msgspec.structs.replace(by_rounding(each), status="rounding")
-        if each.status == "differs"
-        else each
-        for each in nodes
-    ]
+    return found, [_node_explained(each, explained) for each in nodes]
+
+
+def _node_explained(node: NodeRun, explained: Callable[[str], str]) -> NodeRun:
+    if node.status == "differs":
+        node = msgspec.structs.replace(
+            node, status="rounding", matches=True, reason=explained(node.reason)
+        )
+    if node.own_status == "differs":
+        node = msgspec.structs.replace(
+            node, own_status="rounding", own_matches=True, own_reason=explained(node.own_reason)
+        )
+    return node
 
 
 def _is_choice(kept: KeptRun, name: str) -> bool:
@@ -100,8 +113,13 @@ def _value(kept: KeptRun, part: Part) -> torch.Tensor | None:
     return written[item].value if item < len(written) and call not in kept.unread else None
 
 
-def _torch_follows(kept: KeptRun, tolerances: Tolerances, check: Callable[[], None]) -> bool:
-    """Return whether torch computes each value of TVM's from the ones before it."""
+def _ties_where_torch_follows(
+    kept: KeptRun, tolerances: Tolerances, check: Callable[[], None]
+) -> list[str] | None:
+    """Return the nodes that chose other ones of equal elements than torch does.
+
+    ``None`` if torch does not compute each value of TVM's from the ones before it.
+    """
     assert kept.parts is not None
     assert kept.traced is not None
     graph_module = kept.traced.graph_module
@@ -109,27 +127,58 @@ def _torch_follows(kept: KeptRun, tolerances: Tolerances, check: Callable[[], No
     interpreter = fx.Interpreter(model, graph=graph_module.graph)
     interpreter.args_iter = iter([value.detach().clone() for value in kept.inputs])
     known: set[fx.Node] = set()
+    ties: list[str] = []
     torch.manual_seed(kept.seed)
     with run_mode(model)():
         for node in graph_module.graph.nodes:
             check()
             if node.op == "output":
-                return known.issuperset(node.all_input_nodes)
+                return ties if known.issuperset(node.all_input_nodes) else None
             try:
                 value = interpreter.run_node(node)
                 parts = kept.parts.of.get(node.name, ())
                 ours = {part.path: _value(kept, part) for part in parts}
-                for part in parts:
-                    if not _agrees(kept, part, ours[part.path], value, tolerances):
-                        return False
+
+                def agree(value: Any, ours: Any = ours, parts: Sequence[Part] = parts) -> bool:
+                    return all(
+                        _agrees(kept, each, ours[each.path], value, tolerances) for each in parts
+                    )
+
+                stable = _first_of_equals(interpreter, node)
+                # What TVM chose is not seen where its call gives no value of the node.
+                is_unseen = not ours or None in ours.values()
+                if stable is not None and (is_unseen or not agree(value)):
+                    if not torch.equal(stable[1], value[1]):
+                        ties.append(node.name)
+                    value = stable
+                if not agree(value):
+                    return None
             except (*TORCH_ERRORS, NotCompared):
-                return False
+                return None
             if parts and None not in ours.values():
                 value = _replaced(value, (), ours)
             if node.op in ("placeholder", "get_attr") or (parts and None not in ours.values()):
                 known.add(node)
             interpreter.env[node] = value
-    return False
+    return None
+
+
+def _first_of_equals(interpreter: fx.Interpreter, node: fx.Node) -> Any:
+    """Return the value of a `topk` with the first of equal elements; ``None`` for others.
+
+    It is the choice of the lowering rule.
+    """
+    if node.target not in (torch.topk, "topk", torch.ops.aten.topk.default):
+        return None
+
+    def topk(
+        input: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+    ) -> Any:
+        found = torch.sort(input, dim=dim, descending=largest, stable=True)
+        return torch.return_types.topk((found[0].narrow(dim, 0, k), found[1].narrow(dim, 0, k)))
+
+    arguments, keywords = interpreter.fetch_args_kwargs_from_env(node)
+    return topk(*arguments, **keywords)
 
 
 def _agrees(
@@ -155,5 +204,7 @@ def _replaced(value: Any, path: tuple[Any, ...], ours: Mapping[Any, torch.Tensor
         return {key: _replaced(each, (*path, key), ours) for key, each in value.items()}
     if isinstance(value, tuple | list):
         made = [_replaced(each, (*path, index), ours) for index, each in enumerate(value)]
-        return made if isinstance(value, list) else tuple(made)
+        # torch's results of several tensors have names of their members.
+        has_names = hasattr(type(value), "n_sequence_fields")
+        return made if isinstance(value, list) else (type(value) if has_names else tuple)(made)
     return value

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,7 +15,7 @@ import tvm
 from lowerscope.core.bisect import answering, program
 from lowerscope.core.bisect.small_model import Parts
 from lowerscope.core.cli.main import main, recipe_of_command
-from lowerscope.core.model.explanation_records import BisectRecord, WrittenFile
+from lowerscope.core.model.explanation_records import PROGRAM, BisectRecord, WrittenFile
 from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.queries import BisectQuery
 from lowerscope.core.run.execution import Execution, filled_memory
@@ -51,30 +49,24 @@ WRONG = {
 FAST = ("fashion_mlp", "relu_as_absolute")
 
 
-def shows_difference_here(
+def shows_difference_soon(
     files: Sequence[WrittenFile], folder: Path, _check: Callable[[], None]
 ) -> bool:
-    """Run a reproduction in this process, which has imported torch and TVM."""
-    folder.mkdir(parents=True)
+    """Run a reproduction in a process that has imported torch and TVM.
+
+    This process has operators of Lowerscope's own besides, which show other differences.
+    """
     for each in files:
-        (folder / each.name).write_bytes(each.content)
-    known = set(sys.modules)
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        patch.syspath_prepend(str(folder))
-        try:
-            exec(files[0].content, {"__name__": "__main__", "__file__": str(folder / "p.py")})
-        except AssertionError:
-            return True
-        finally:
-            for name in set(sys.modules) - known:
-                del sys.modules[name]
-    return False
+        path = folder / each.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(each.content)
+    ran = run_warm(str(folder / PROGRAM), folder=folder)
+    return program.is_difference(ran.returncode, ran.stderr)
 
 
 @pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "shows_difference", shows_difference_here)
+def _in_a_warm_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "shows_difference", shows_difference_soon)
 
 
 def with_steps(*steps: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from lowerscope.core.lowering.translator import lower
+from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.run.execution import to_torch, to_tvm
 from lowerscope.core.sources.opened_model import uses_gradients
 from lowerscope.core.tracing.tracing import TracedModel, trace
@@ -20,14 +21,17 @@ from tests.core.lowering.calling_models import Calls
 
 
 def check(
-    model: nn.Module, *inputs: tuple[torch.Tensor, ...], lowered: int
+    model: nn.Module,
+    *inputs: tuple[torch.Tensor, ...],
+    lowered: int,
+    tracer: TracerName = "auto",
 ) -> tuple[TracedModel, list[str]]:
     """Lower a model on the first inputs, and compare with torch on all.
 
     At least `lowered` nodes must not run in torch; those that do are returned.
     """
     model.eval()
-    traced = trace(model, inputs[0], "auto")
+    traced = trace(model, inputs[0], tracer)
     specs = [
         (f"input_{index}", tuple(each.shape), str(each.dtype).removeprefix("torch."))
         for index, each in enumerate(inputs[0])
@@ -63,6 +67,40 @@ class Routed(nn.Module):
             if mask.any():
                 y[mask] = expert(x[mask])
         return y * 2
+
+
+class Skipping(nn.Module):
+    """A mixture of experts that skips those without rows, whose loop has no use afterwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Linear(4, 3)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(4, 4)) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weights, places = self.gate(x).softmax(-1).topk(2)
+        y = torch.zeros_like(x)
+        for index, expert in enumerate(self.experts):
+            rows, columns = torch.where(places == index)
+            if rows.numel() == 0:
+                continue
+            y.index_add_(0, rows, expert(x[rows]) * weights[rows, columns, None])
+        return y * 2
+
+
+class Masked(nn.Module):
+    """The nearest of the points that were chosen so far, written where it is nearer."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        nearest = torch.full((x.shape[0],), 1e10)
+        place = torch.zeros((), dtype=torch.int64)
+        for _ in range(3):
+            distance = (x - x.index_select(0, place.reshape(1))).square().sum(-1)
+            closer = distance < nearest
+            nearest[closer] = distance[closer]
+            place = nearest.max(0)[1]
+        some = x[:, 0] > 0
+        return nearest, torch.zeros_like(x).masked_scatter(some[:, None], x[some] * 2)
 
 
 class Leaving(nn.Module):
@@ -245,6 +283,8 @@ def halving(most: int) -> type[nn.Module]:
     ("model", "lowered", "in_torch"),
     [
         pytest.param(Routed(), 7, 3, id="experts"),
+        pytest.param(Skipping(), 5, 1, id="experts that are skipped"),
+        pytest.param(Masked(), 20, 4, id="writes by masks"),
         pytest.param(Leaving(), 10, 3, id="early exit"),
         pytest.param(Calls(halved), 0, 1, id="while"),
         pytest.param(Calls(kept), 2, 3, id="a list of rows"),
@@ -281,6 +321,19 @@ def test_what_depends_on_data_is_decided_when_the_model_runs(
         del inputs[2]
     _traced, nodes = check(model, *inputs, lowered=lowered)
     assert len(nodes) <= in_torch
+
+
+def followed(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    place = x[0].argmax()
+    for row in x.argsort(1):
+        place = row[place]
+    return place, x[place], x[:, place]
+
+
+def test_an_element_at_a_place_of_data_is_read_by_its_tensor() -> None:
+    x = torch.randn(5, 4)
+    _traced, nodes = check(Calls(followed), (x,), (-x,), lowered=8, tracer="export")
+    assert not nodes
 
 
 def test_a_branch_that_may_fail_is_computed_only_if_it_is_chosen() -> None:

@@ -143,9 +143,48 @@ OPERATOR = """
 """
 
 
+ADAPTED = """
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 1)
+
+        def forward(self, x):
+            weights = dict(self.layer.named_parameters())
+
+            def loss(weights):
+                return torch.func.functional_call(self.layer, weights, (x,)).square().mean()
+
+            steps = torch.func.grad(loss)(weights)
+            weights = {name: each - 0.1 * steps[name] for name, each in weights.items()}
+            return torch.func.functional_call(self.layer, weights, (x,))
+
+    def make() -> nn.Module:
+        return Own()
+"""
+
+MEMBERS = """
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+            self.rare = nn.AdaptiveLogSoftmaxWithLoss(4, 12, [3, 6])
+
+        def forward(self, x):
+            y = self.layer(x)
+            found = self.rare(y, torch.tensor([0, 4, 11, 5, 2]))
+            return found.output + found.loss, y.topk(2).values
+
+    def make() -> nn.Module:
+        return Own()
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "lowered"),
     [
+        pytest.param(ADAPTED, 0, id="adapted by gradients"),
+        pytest.param(MEMBERS, 3, id="members of a named tuple"),
         pytest.param(QUANTISED, 1, id="quantised"),
         pytest.param(DECOMPOSED, 5, id="quantised by torch's own operators"),
         pytest.param(SCRIPTED, 0, id="scripted"),

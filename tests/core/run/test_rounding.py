@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from lowerscope.core.files.pipelines_and_schedules import PRESETS, with_pipeline
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.tolerances import Tolerances
@@ -192,3 +193,48 @@ def test_a_choice_that_depends_on_rounding_is_no_fault(
     record = pipeline.answer(RunQuery(recipe))
     assert record.verdict == ("differ" if is_fault else "rounding"), record.reason
     assert record.first_difference == ("fx:gt" if is_fault else "")
+
+
+_TIES = """
+import torch
+
+class Ties(torch.nn.Module):
+    def forward(self, x, rows):
+        places = (x > 9).long().topk(20).indices
+        chosen = rows[places]
+        return chosen, chosen.abs().sum(-1)
+
+example_inputs = (torch.randn(300), torch.randn(300, 4))
+entry = "Ties"
+"""
+
+_TIES_FAULT = """
+import torch
+
+from tvm import relax
+from lowerscope.core.rules import rule
+
+
+@rule("abs")
+def abs(builder, node, x):
+    return builder.emit(relax.op.negative(x))
+"""
+
+
+@pytest.mark.parametrize("is_fault", [False, True])
+@pytest.mark.parametrize("preset", ["legalise", "optimise-cpu"])
+def test_the_order_of_equal_elements_is_no_fault(
+    pipeline: Pipeline, tmp_path: Path, is_fault: bool, preset: str
+) -> None:
+    file, rules = tmp_path / "ties.py", tmp_path / "rules.py"
+    file.write_text(_TIES)
+    rules.write_text(_TIES_FAULT)
+    recipe = Recipe(
+        source=Source(spec=str(file)),
+        extensions=(Extension(path=str(rules), kind="rules"),) if is_fault else (),
+    )
+    steps = next(each.steps for each in PRESETS if each.name == preset)
+    record = pipeline.answer(RunQuery(with_pipeline(recipe, steps)))
+    assert record.verdict == ("differ" if is_fault else "rounding"), record.reason
+    differing = {each.id for each in record.nodes if "differs" in (each.status, each.own_status)}
+    assert is_fault == bool(differing)

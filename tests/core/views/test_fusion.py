@@ -230,6 +230,8 @@ def test_answers_on_a_model(tmp_path: Path) -> None:
     # Whatever reads the norm besides: a product has a sum of its own.
     assert answer("norm", "one").cause == "reduces-twice"
     assert answer("drop", "relu").text.endswith("comes from one")
+    recipe = msgspec.structs.replace(recipe, lowering="library")
+    assert "each bring a reduction" in answer("norm", "one").text
     assert answer("x", "norm").text.startswith("x is an input")
     assert answer("scale", "mul").text.startswith("scale is a parameter")
     with pytest.raises(LowerscopeError, match=r"'one\.bias' is a parameter") as raised:

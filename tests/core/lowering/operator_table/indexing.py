@@ -199,15 +199,20 @@ ENTRIES = (
         "x.index_put((torch.tensor([0, 2]), j), x[0, :2]); "
         "aten.index_put.default(x, [torch.tensor([1, 0])], x[1:]); "
         "x.index_put((x > 1,), torch.tensor(2, dtype=x.dtype)); "
-        "x.index_put((x[:, 0] > 1,), x[1]); aten.index_put.default(x, [None, x[0] > 1], x[0, :1])",
+        "x.index_put((x[:, 0] > 1,), x[1]); aten.index_put.default(x, [None, x[0] > 1], x[0, :1]); "
+        "x.index_put((torch.tensor([True, False, True]),), x[1:]); "
+        "x.index_put((torch.eye(3, 4) > 0,), x[0, 1:]); x.index_put((x > 9,), x[0, :0])",
         {
-            "x.index_put((x > 9,), x[0, :0])": "the number of values that its mask selects depends on the data"
+            "aten.index_put.default(x, [None, torch.eye(4)[0] + torch.eye(4)[1] > 0], x[:, :2])": "its mask is of inner axes, and selects as many values as it has"
         },
+        operators_stay=True,
     ),
     Entry(
         "masked_scatter",
-        {"x": Tensors(("float32",), (3, 4))},
-        in_torch={"x.masked_scatter(x > 0, x.flatten())": "no relax operator for masked_scatter"},
+        {"x": Tensors(ALL, (3, 4)), "m": Tensors(("bool",), (4,))},
+        "torch.masked_scatter(x, m, x.flip(1)); x.masked_scatter(x > 0, x.flatten()); "
+        "x.clone().masked_scatter_(x > 9, x)",
+        operators_stay=True,
     ),
     Entry(
         "select_scatter",
