@@ -47,8 +47,8 @@ def longest_sums(functions: Mapping[str, Any], coarsest: torch.dtype) -> float:
     return max((rounding_of_sums(each, coarsest) for each in functions.values()), default=0.0)
 
 
-MOST_BYTES = 2 << 30
-"""Limit on the parameters of a model run in float64, in bytes."""
+MOST_BYTES = 1 << 30
+"""Limit on the parameters that are kept in float64, in bytes."""
 
 _WIDE = {
     torch.bfloat16: torch.float64,
@@ -74,18 +74,13 @@ def precise_run(
     Returns ``None`` if that fails, or computes something else at each call.
     """
     parts = dict(itertools.chain(model.named_parameters(), model.named_buffers()))
-    if sum(each.numel() for each in parts.values()) * torch.float64.itemsize > MOST_BYTES:
-        return None
-    mode = Widened([*parts.values(), *inputs])
-    wide = _WideModel(model, {name: widened(each) for name, each in parts.items()})
+    held, weights = [*parts.values(), *inputs], WideWeights()
+    mode = Widened(held, weights)
+    wide = _WideModel(model, {k: widened(parts[k]) for k in parts.keys() - _widened_late(model)})
     try:
         outputs, shaken, again = (
             _outputs(wide, [widened(each) for each in inputs], seed, calling, each)
-            for each in (
-                mode,
-                Widened([*parts.values(), *inputs], seed),
-                Widened([*parts.values(), *inputs]),
-            )
+            for each in (mode, Widened(held, weights, seed), Widened(held, weights))
         )
     except BaseException as error:
         if is_interrupt(error):
@@ -132,17 +127,61 @@ class _WideModel(torch.nn.Module):
         return functional_call(self._model, self._parts, args, kwargs)
 
 
+def _widened_late(model: torch.nn.Module) -> set[str]:
+    """Return the names of the parameters that `Widened` sees, and widens, at each use.
+
+    It does not see those in TorchScript. Buffers may be written into.
+    """
+    return {
+        f"{prefix}.{name}" if prefix else name
+        for prefix, module in model.named_modules()
+        if not isinstance(module, torch.jit.ScriptModule)
+        for name in module._parameters
+    }
+
+
+class WideWeights:
+    """Parameters in float64, each made at its first use, and kept as long as there is room.
+
+    Args:
+        change: Makes values in float64 other ones.
+    """
+
+    def __init__(self, change: Callable[[torch.Tensor], torch.Tensor] | None = None) -> None:
+        self._change = change
+        self._kept: dict[int, tuple[torch.nn.Parameter, torch.Tensor]] = {}
+        self._room = MOST_BYTES
+
+    def of(self, parameter: torch.nn.Parameter) -> torch.Tensor:
+        """Return the parameter in float64; one of integers as it is."""
+        if self._change is None and parameter.dtype not in _WIDE:
+            return parameter
+        if id(parameter) in self._kept:
+            return self._kept[id(parameter)][1]
+        made = widened(parameter)
+        if self._change is not None and made.is_floating_point():
+            made = self._change(made)
+        if made.nbytes <= self._room:
+            self._room -= made.nbytes
+            self._kept[id(parameter)] = parameter, made
+        return made
+
+
 class Widened(TorchFunctionMode):
     """Mode that computes in float64 instead of narrower dtypes, and records the coarsest.
 
     Args:
+        weights: Parameters in float64.
         seed: If given, the result of each function is rounded up or down at random, as if in the
             coarsest dtype.
     """
 
-    def __init__(self, values: Sequence[torch.Tensor], seed: int | None = None) -> None:
+    def __init__(
+        self, values: Sequence[torch.Tensor], weights: WideWeights, seed: int | None = None
+    ) -> None:
         super().__init__()
         self.coarsest = torch.float64
+        self._weights = weights
         self._random = None if seed is None else torch.Generator().manual_seed(seed)
         for each in values:
             self.note(each.dtype)
@@ -152,7 +191,9 @@ class Widened(TorchFunctionMode):
         if dtype in _WIDE and torch.finfo(dtype).eps > torch.finfo(self.coarsest).eps:
             self.coarsest = dtype
 
-    def _dtype(self, value: Any) -> Any:
+    def _wide(self, value: Any) -> Any:
+        if isinstance(value, torch.nn.Parameter):
+            return self._weights.of(value)
         if not isinstance(value, torch.dtype):
             return value
         self.note(value)
@@ -171,8 +212,8 @@ class Widened(TorchFunctionMode):
         if func in _CASTS:
             self.note(_CASTS[func])
             return args[0].to(_WIDE[_CASTS[func]])
-        kwargs = {name: mapped(each, self._dtype) for name, each in (kwargs or {}).items()}
-        result = func(*(mapped(each, self._dtype) for each in args), **kwargs)
+        args = tuple(mapped(each, self._wide) for each in args)
+        result = func(*args, **{k: mapped(each, self._wide) for k, each in (kwargs or {}).items()})
         if self._random is None or not isinstance(result, torch.Tensor):
             return result
         given = {_storage(each) for each in args if isinstance(each, torch.Tensor)}
@@ -211,16 +252,9 @@ def own_copy(graph: fx.GraphModule) -> fx.GraphModule:
 
 
 def wide_copy(graph: fx.GraphModule) -> fx.GraphModule:
-    """Return a copy whose parameters, buffers and other tensors are float64.
-
-    Raises a `LowerscopeError` if there is no memory for them.
-    """
+    """Return a copy that `Widened` can run: its buffers and other tensors are float64."""
     module = own_copy(graph)
-    parts = {id(each): each for each in itertools.chain(module.parameters(), module.buffers())}
-    if sum(each.numel() for each in parts.values()) * torch.float64.itemsize > MOST_BYTES:
-        raise LowerscopeError(
-            _("there is no memory for the weights of the model in float64"), where="run"
-        )
+    late = _widened_late(module)
     wide: dict[int, torch.Tensor] = {}
 
     def of(value: torch.Tensor) -> torch.Tensor:
@@ -230,11 +264,12 @@ def wide_copy(graph: fx.GraphModule) -> fx.GraphModule:
             wide[id(value)] = torch.nn.Parameter(made, False) if is_parameter else made
         return wide[id(value)]
 
-    for each in list(module.modules()):
+    for prefix, each in list(module.named_modules()):
         owned = itertools.chain(each._parameters.items(), each._buffers.items())
         tensors = ((k, v) for k, v in vars(each).items() if isinstance(v, torch.Tensor))
         for name, value in [*owned, *tensors]:
-            if value is not None and value.dtype in _WIDE:
+            is_late = (f"{prefix}.{name}" if prefix else name) in late
+            if value is not None and value.dtype in _WIDE and not is_late:
                 setattr(each, name, of(value))
     return module
 
@@ -264,7 +299,9 @@ class Float64Nodes:
         self._traced, self._inputs, self._seed = traced, inputs, seed
         self._pending, self._sums = pending, sums
         self._nodes = {each.name: each for each in traced.graph_module.graph.nodes}
-        self._mode, self._shaking = Widened(()), Widened((), seed)
+        self._weights = WideWeights()
+        self._mode = Widened((), self._weights)
+        self._shaking = Widened((), self._weights, seed)
         self._values: tuple[TorchValues, TorchValues] | None = None
         self._awaited: frozenset[str] = frozenset()
         self._alone: fx.Interpreter | None = None
@@ -308,7 +345,8 @@ class Float64Nodes:
             reads: Nodes whose values it is given, which are torch's in `values`.
             functions: Names of the built functions that compute it.
         """
-        mode, shaking = Widened(()), Widened((), self._seed)
+        mode = Widened((), self._weights)
+        shaking = Widened((), self._weights, self._seed)
         try:
             found = [at_path(self.computed(name, reads, values, mode), path) for path in paths]
             moved = [at_path(self.computed(name, reads, values, shaking), path) for path in paths]

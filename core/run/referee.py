@@ -21,6 +21,7 @@ from lowerscope.core.model.comparison_records import WeightDtype
 from lowerscope.core.run.float64 import (
     ERRORS,
     Widened,
+    WideWeights,
     at_path,
     in_float64,
     own_copy,
@@ -51,8 +52,6 @@ class Referee:
     Args:
         names: Nodes whose values are requested, in graph order.
         dtype: Of narrow weights; empty for none.
-
-    Raises a `LowerscopeError` if there is no memory for the weights.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class Referee:
         self._changed = {*traced.mutations, *itertools.chain(*traced.mutations.values())}
         uses = Counter(names)
         uses.update(given.name for name in names for given in self._nodes[name].all_input_nodes)
-        self._mode = Widened(())
+        self._mode = Widened((), WideWeights())
         wide = [widened(each) for each in inputs]
         self._own = own_copy(graph)
         self._wide = wide_copy(graph)
@@ -76,8 +75,10 @@ class Referee:
         self._torch = TorchValues(graph, inputs, seed, uses)
         self._narrow_module: fx.GraphModule | None = None
         self._narrow: TorchValues | None = None
+        self._narrow_mode = Widened((), WideWeights(lambda each: narrowed(each, dtype)))
         if dtype:
-            self._narrow_module = _narrowed(wide_copy(graph), dtype)
+            self._narrow_module = wide_copy(graph)
+            _narrow_own(self._narrow_module, graph, dtype)
             self._narrow = TorchValues(graph, wide, seed, Counter(names), self._narrow_module)
 
     def of(self, name: str, path: Sequence[Any]) -> NodeBudget:
@@ -87,15 +88,22 @@ class Referee:
         """
         with in_float64(self._mode):
             exact = at_path(self._exact.of(name), path)
+        with in_float64(self._narrow_mode):
             narrow = None if self._narrow is None else at_path(self._narrow.of(name), path)
         weighted = self._has_weights(name)
-        alone = self._alone(name, self._narrow_module, _same) if weighted else None
-        right = self._alone(name, self._wide, lambda *each: _cast(_cast(*each), each[0]))
-        own = None if right is None else self._alone(name, self._own, _cast)
+        narrow_alone = None
+        if weighted:
+            narrow_alone = self._alone(name, self._narrow_module, self._narrow_mode, _same)
+        right = self._alone(
+            name, self._wide, self._mode, lambda *each: _cast(_cast(*each), each[0])
+        )
+        own = None if right is None else self._alone(name, self._own, None, _cast)
         return NodeBudget(
             exact,
             made=None if own is None else relative_error(at_path(own, path), at_path(right, path)),
-            narrow_made=None if alone is None else relative_error(at_path(alone, path), exact),
+            narrow_made=None
+            if narrow_alone is None
+            else relative_error(at_path(narrow_alone, path), exact),
             narrow=None if narrow is None else relative_error(narrow, exact),
         )
 
@@ -118,13 +126,18 @@ class Referee:
         return any(each.op == "get_attr" for each in node.all_input_nodes)
 
     def _alone(
-        self, name: str, module: fx.GraphModule | None, given_as: Callable[[Any, Any], Any]
+        self,
+        name: str,
+        module: fx.GraphModule | None,
+        mode: Widened | None,
+        given_as: Callable[[Any, Any], Any],
     ) -> Any | None:
         """Compute a node on the exact values of its inputs.
 
         Returns ``None`` if it changes tensors in place, computes nothing, or fails.
 
         Args:
+            mode: ``None`` for torch's own dtypes.
             given_as: Makes an input of its exact value and torch's.
         """
         node = self._nodes[name]
@@ -141,8 +154,7 @@ class Referee:
         try:
             # Before the mode, which would leave out the casts.
             args, kwargs = fx.node.map_arg((node.args, node.kwargs), value)
-            own = module is self._own
-            with torch.inference_mode(), nullcontext() if own else in_float64(self._mode):
+            with torch.inference_mode(), nullcontext() if mode is None else in_float64(mode):
                 return getattr(interpreter, node.op)(node.target, args, kwargs)
         except ERRORS:
             return None
@@ -161,13 +173,13 @@ def _cast(value: Any, like: Any) -> Any:
     return value
 
 
-def _narrowed(module: fx.GraphModule, dtype: WeightDtype) -> fx.GraphModule:
-    """Round the weights of a module in float64, which are copies of its own."""
+def _narrow_own(module: fx.GraphModule, original: fx.GraphModule, dtype: WeightDtype) -> None:
+    """Round the weights of a copy that it does not share with its original."""
+    shared = set(map(id, original.parameters()))
     with torch.no_grad():
         for each in itertools.chain(module.parameters(), module.buffers()):
-            if each.is_floating_point():
+            if each.is_floating_point() and id(each) not in shared:
                 each.copy_(narrowed(each, dtype))
-    return module
 
 
 def narrowed(weight: torch.Tensor, dtype: WeightDtype) -> torch.Tensor:

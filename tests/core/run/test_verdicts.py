@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from lowerscope.core.model.tolerances import EXACT, Tolerance, Tolerances
+from lowerscope.core.run import float64
 from lowerscope.core.run.compare.verdicts import PreciseRun, difference, judge, tolerance_for
 from lowerscope.core.run.float64 import precise_run
 from lowerscope.core.sources.pytree import by_position
@@ -154,6 +155,50 @@ class _Mixed(torch.nn.Module):
         self.count += 1
         low = torch.zeros(3, dtype=torch.bfloat16) + torch.tensor([1 / 3, 2 / 3, 1.0])
         return h.softmax(-1), low.bfloat16(), h.argmax(-1), self.count + x.mean()
+
+
+class _Scaled(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.rand(8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.scale
+
+
+class _Weighted(torch.nn.Module):
+    """Weights that are reached in several ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(10, 8)
+        self.lstm = torch.nn.LSTM(8, 8, batch_first=True)
+        self.attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+        self.normed = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(8, 8))
+        self.scaled = torch.jit.script(_Scaled())
+        self.head = torch.nn.Linear(8, 10, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x, _state = self.lstm(self.embedding(ids))
+        x = self.attention(x, x, x)[0] + self.normed(x).to(self.head.weight.dtype)
+        return self.head(self.scaled(x)) + self.embedding.weight.T[:1].mean()
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
+@pytest.mark.parametrize("room", [0, 1 << 10, float64.MOST_BYTES])
+def test_weights_need_not_fit_into_memory_in_float64(
+    room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(float64, "MOST_BYTES", room)
+    torch.manual_seed(0)
+    model, ids = _Weighted().eval(), torch.arange(6).reshape(2, 3)
+    found = precise_run(model, (ids,), 0, by_position(["ids"]))
+    assert found is not None
+    with torch.no_grad():
+        expected = model.double()(ids)
+    assert torch.allclose(found.outputs[0], expected, rtol=1e-12, atol=1e-14)
+    assert found.coarsest is torch.float32
 
 
 def test_a_model_runs_in_float64() -> None:
