@@ -15,7 +15,7 @@ from tvm import ir, relax, tirx
 from tvm.ir.instrument import PassInstrument
 
 from lowerscope.core.ir.cancellations import with_cancellations
-from lowerscope.core.ir.relax import bound_in, own_function, relax_functions
+from lowerscope.core.ir.relax import bound_in, operator_of, own_function, relax_functions
 from lowerscope.core.ir.script import function_script
 from lowerscope.core.model.module_steps import PassRecord
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
@@ -88,8 +88,7 @@ def without_kills(module: tvm.IRModule) -> tvm.IRModule:
     """
 
     def frees(binding: relax.Binding) -> bool:
-        op = getattr(getattr(binding, "value", None), "op", None)
-        return isinstance(op, tvm.ir.Op) and ".kill_" in op.name
+        return ".kill_" in operator_of(getattr(binding, "value", None))
 
     changed = {}
     for variable, function in module.functions_items():
@@ -415,7 +414,7 @@ class _Plan:
         value: Any = getattr(binding, "value", None)
         if type(value) is relax.If:
             raise _Unknown(_("the branches taken are known only at run time"))
-        operator = str(getattr(getattr(value, "op", None), "name", ""))
+        operator = operator_of(value)
         if operator in _STORAGES:
             size = _extents(value.args[0])[0]
             self._storages[hash(binding.var)] = _Taken(size, self.call, self.call)

@@ -7,6 +7,7 @@ as the output of a group made by ``FuseOps``, is matched by that value; the rest
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +21,9 @@ from lowerscope.core.ir.relax import (
     Bindings,
     Bound,
     bound_in,
-    callee_of,
+    called_name,
     elements_of,
+    operator_of,
     relax_functions,
     writes_arguments,
 )
@@ -100,12 +102,8 @@ class Unfolded:
         self._seen: Counter[tuple[Any, ...]] = Counter()
         self._functions = dict(relax_functions(module))
         self._bound = {name: bound_in(name, each) for name, each in self._functions.items()}
-        called = {
-            str(callee.name_hint)
-            for bounds in self._bound.values()
-            for bound in bounds
-            if isinstance(callee := callee_of(bound.value), ir.GlobalVar)
-        }
+        every = itertools.chain.from_iterable(self._bound.values())
+        called = {called_name(bound.value) for bound in every}
         for name, function in self._functions.items():
             if name not in called:
                 parameters = [
@@ -123,8 +121,7 @@ class Unfolded:
             value = bound.value
             address = hash(bound.binding.var)
             reads: set[int] = set()
-            callee = callee_of(value)
-            called = str(callee.name_hint) if isinstance(callee, ir.GlobalVar) else ""
+            called = called_name(value)
             ids = (*chain, bound.id)
             if called in self._functions and called not in (*inside, *self._whole):
                 passed = [self._number(each, known, reads) for each in _passed(value)]
@@ -156,7 +153,7 @@ class Unfolded:
             passed = tuple(self._number(each, known, reads) for each in _passed(value))
             attributes = 0 if value.attrs is None else tvm_ffi.structural_hash(value.attrs)
             key = ("call", _operator(value), attributes, *passed)
-            if isinstance(value.op, ir.Op) and "alloc" in value.op.name:
+            if "alloc" in operator_of(value):
                 # Each call returns new memory: they are equal by order only.
                 self._seen[key] += 1
                 key = (*key, f"#{self._seen[key]}")
@@ -173,11 +170,10 @@ def _constant(value: Any) -> tuple[object, ...]:
 
 def _operator(call: Any) -> str:
     """Return the callee: a function of the module has one name, however it is called."""
-    callee = callee_of(call)
-    if isinstance(callee, ir.GlobalVar):
-        return f"@{callee.name_hint}"
+    if called := called_name(call):
+        return f"@{called}"
     if isinstance(call.op, ir.Op):
-        return str(call.op.name)
+        return operator_of(call)
     if isinstance(call.op, relax.ExternFunc):
         return f"extern {call.op.global_symbol}"
     return f"variable {hash(call.op)}"
@@ -186,7 +182,7 @@ def _operator(call: Any) -> str:
 def _passed(call: Any) -> list[Any]:
     """Return the arguments that a call passes, those of ``call_tir`` flattened."""
     arguments = list(call.args)
-    if isinstance(call.op, ir.Op) and call.op.name == _CALL_TIR:
+    if operator_of(call) == _CALL_TIR:
         _other, given, *more = arguments
         return [*(given.fields if type(given) is relax.Tuple else [given]), *more]
     return arguments

@@ -16,7 +16,7 @@ from typing import Any
 import tvm_ffi
 from tvm import IRModule, ir, relax
 
-from lowerscope.core.ir.relax import Bound, bound_in, callee_of, relax_functions
+from lowerscope.core.ir.relax import Bound, bound_in, called_name, relax_functions
 from lowerscope.core.ir.tensorir import parts_of, prim_funcs_of
 from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import Matches, fused_groups
@@ -91,13 +91,13 @@ class _Pass:
             bound.id: callee
             for name, function in relax_functions(after)
             for bound in bound_in(name, function)
-            if (callee := _callee(bound)) in self._new
+            if (callee := called_name(bound.value)) in self._new
         }
         found: dict[str, dict[str, list[str]]] = {}
         for name, function in self._relax.items():
             # Bindings in a group are found by the group's call.
             for bound in () if name in self._groups else bound_in(name, function):
-                callee = _callee(bound)
+                callee = called_name(bound.value)
                 for each in matches.get(bound.id, ()) if callee else ():
                     if each in callees:
                         found.setdefault(callees[each], {}).setdefault(callee, []).append(bound.id)
@@ -147,7 +147,7 @@ class _Pass:
         wiring = _Wiring(self._relax[group], function)
         owners: list[Owner] = []
         for bound in bound_in(group, self._relax[group]):
-            callee = _callee(bound)
+            callee = called_name(bound.value)
             origins = self._origins.get(bound.id, ())
             if callee not in self._old:
                 # It computes nothing: an item of a tuple, or an alias.
@@ -296,8 +296,3 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _both(one: Owner, other: Owner) -> Owner:
     return None if one is None or other is None else tuple(dict.fromkeys((*one, *other)))
-
-
-def _callee(bound: Bound) -> str:
-    callee = callee_of(bound.value)
-    return str(callee.name_hint) if isinstance(callee, ir.GlobalVar) else ""

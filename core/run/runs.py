@@ -17,7 +17,7 @@ from tvm import IRModule, ir
 from lowerscope.core.build.build import BuiltModel, planned_memory
 from lowerscope.core.build.targets import check_runs_here
 from lowerscope.core.files.memo import key_of
-from lowerscope.core.ir.relax import binding_ids, callee_of
+from lowerscope.core.ir.relax import binding_ids, called_name, callee_of
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.dimensions import Sizes, doing_at, runs_of, sizes_text
 from lowerscope.core.model.problems import LowerscopeError, error_of
@@ -637,8 +637,7 @@ def _schedules(stages: Stages, recipe: Recipe, bindings: frozenset[str]) -> Iter
     module, structures = stages.unscheduled.module, stages.functions.structures
     own = _of(inverse(stages.unscheduled.bindings), bindings)
     for bound in binding_ids(module):
-        callee = callee_of(bound.value) if bound.id in own else None
-        name = str(callee.name_hint) if isinstance(callee, ir.GlobalVar) else ""
+        name = called_name(bound.value) if bound.id in own else ""
         structure = structures.get(name)
         if structure is None or schedule_for(recipe.schedules, name, structure) is None:
             continue

@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import Any
 
 import tvm
-from tvm import ir, relax
+from tvm import relax
 
-from lowerscope.core.ir.relax import bound_in, callee_of, operator_of, relax_functions
+from lowerscope.core.ir.relax import bound_in, called_name, operator_of, relax_functions
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.module_steps import FunctionDifference
 from lowerscope.core.model.recipe import BIND_PARAMS
@@ -290,9 +290,8 @@ def _members(module: tvm.IRModule, name: str) -> list[str]:
     """Return the functions and operators that a group calls, in order."""
     found: list[str] = []
     for value in _values(module, name):
-        callee = callee_of(value)
-        if isinstance(callee, ir.GlobalVar):
-            found.append(str(callee.name_hint))
+        if called := called_name(value):
+            found.append(called)
         elif operator := operator_of(value):
             found.append(f"R.{operator.removeprefix('relax.')}")
     return found

@@ -672,24 +672,35 @@ class Roofline(Chart):
         self._write(_("FLOP per byte"), corner, colours.quiet, (1, 1))
         above = QPointF(2 + line / 2, self._area().top())
         self._write("GFLOP/s", above, colours.quiet, (1, 0.5), angle=-90)
-        for limit, style in zip(self._limits()[1:], _STYLES, strict=False):
+        limits = self._limits()[1:]
+        for limit, style in zip(limits, _STYLES, strict=False):
             # Starts outside the view, along a slope of 1.
             x, y = [limit.x - 9, limit.x, right], [peak - 9, peak, peak]
             pen = pg.mkPen(colours.edge, width=1.5, style=style)
             self._plot.addItem(pg.PlotCurveItem(x, y, pen=pen))
-            self._write_along(limit.text, limit.x, peak)
+            # Between two lines that are close to one another, there is no room for a name.
+            near = limit is limits[0] and self._gap(limit.x, limits[-1].x, peak) < 1.2 * line
+            self._write_along(limit.text, limit.x, peak, below=near and len(limits) > 1)
         self._draw_marks(pg)
 
-    def _write_along(self, text: str, x: float, y: float) -> None:
-        """Write the name of a limit along its line, a little below the corner."""
+    def _gap(self, x: float, other: float, y: float) -> float:
+        """Return the distance of the slopes of two roofs, whose corners are at a height."""
         corner, below = self._to_widget(x, y), self._to_widget(x - 1, y - 1)
-        way, area = corner - below, self._area()
+        way = corner - below
+        apart = abs(self._to_widget(other, y).x() - corner.x())
+        return apart * abs(way.y()) / math.hypot(way.x(), way.y())
+
+    def _write_along(self, text: str, x: float, y: float, *, below: bool) -> None:
+        """Write the name of a limit along its line, above or below it, near the corner."""
+        corner, area = self._to_widget(x, y), self._area()
+        way = corner - self._to_widget(x - 1, y - 1)
         length = math.hypot(way.x(), way.y())
         shares = (corner.x() - area.left()) / way.x(), (area.bottom() - corner.y()) / -way.y()
         room = length * min(shares) - 20
         angle = math.degrees(math.atan2(way.y(), way.x()))
         end = corner - way * (12 / length)
-        self._write(text, end, theme.current().quiet, (1, 1.2), angle=angle, room=room)
+        anchor = (1, -0.2 if below else 1.2)
+        self._write(text, end, theme.current().quiet, anchor, angle=angle, room=room)
 
     def _draw_marks(self, pg: Any) -> None:
         colours, right = theme.current(), self._area().right()

@@ -19,7 +19,7 @@ import tvm_ffi
 from tvm import IRModule, ir, relax, tirx
 
 from lowerscope.core.files.python_text import identifier, keywords, quoted, with_characters
-from lowerscope.core.ir.relax import Elements, bound_in, elements_of
+from lowerscope.core.ir.relax import Elements, bound_in, elements_of, operator_of
 from lowerscope.core.ir.tensorir import dtype_of, operator_name
 from lowerscope.core.lowering.partial_module import constants_of
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError
@@ -304,7 +304,7 @@ class CallText:
     # Calls
 
     def _call_forms(self, call: Any) -> Iterator[str]:
-        name = getattr(call.op, "name", "") if isinstance(call.op, ir.Op) else ""
+        name = operator_of(call)
         if name in _CALLERS:
             yield self._function_call(call, name)
         elif name:
