@@ -338,6 +338,10 @@ class ModeArea(Split):
         if over and (over not in self._collapsed or over in self._empty):
             self._end_over()
         self._visible = shown = self._shown()
+        for name, pane in self._panes.items():
+            # Those that go are not to be laid out for another width.
+            if name not in shown and self.indexOf(pane) >= 0:
+                pane.hide()
         self.placing.emit()
         shares = self._shares()
         for name, pane in self._panes.items():
