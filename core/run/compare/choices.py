@@ -1,4 +1,8 @@
-"""Choices that depend on rounding: outputs that differ though each node computes as torch does."""
+"""Verdicts that the nodes of a run correct.
+
+Outputs may differ though each node computes as torch does, by a choice that depends on rounding; or
+be within the rounding of the whole model though a node does not.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,59 @@ from lowerscope.core.run.execution import copied
 from lowerscope.core.run.kept_run import KeptRun
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS
 from lowerscope.core.sources.opened_model import in_eval_mode, run_mode
+
+
+def with_wrong_nodes(
+    record: RunRecord, nodes: Sequence[NodeRun], kept: KeptRun | None
+) -> tuple[RunRecord, Sequence[NodeRun]]:
+    """Return a run that differs by rounding as one that differs, if a node is the cause.
+
+    A model that is sensitive, or computed in half precision, rounds by more than a fault changes
+    its outputs. A node that the outputs depend on, and that differs by more than rounding on
+    torch's inputs, has such a fault.
+    """
+    if record.verdict != "rounding" or record.sizes or kept is None or kept.traced is None:
+        return record, nodes
+    wrong = {
+        each.id.removeprefix("fx:")
+        for each in nodes
+        if each.own_status == "differs" and each.status in ("rounding", "differs")
+    } & _names_read(kept.traced.graph_module.graph)
+    if not wrong:
+        return record, nodes
+    first = next(each for each in kept.traced.graph_module.graph.nodes if each.name in wrong)
+    kept.in_run = {
+        name: replace(found, status="differs") if name in wrong else found
+        for name, found in kept.in_run.items()
+    }
+    outputs = tuple(
+        msgspec.structs.replace(each, verdict="differ", matches=False)
+        if each.verdict == "rounding"
+        else each
+        for each in record.outputs
+    )
+    reason = _(
+        "{node} differs by more than rounding on torch's inputs, which the rounding of the whole "
+        "model hides: {reason}",
+        node=first.name,
+        reason=record.reason,
+    )
+    record = msgspec.structs.replace(record, verdict="differ", reason=reason, outputs=outputs)
+    return record, [
+        msgspec.structs.replace(each, status="differs", matches=False)
+        if each.id.removeprefix("fx:") in wrong
+        else each
+        for each in nodes
+    ]
+
+
+def _names_read(graph: fx.Graph) -> set[str]:
+    """Return the names of the nodes that the outputs depend on."""
+    found: set[fx.Node] = set()
+    for node in reversed(graph.nodes):
+        if node.op == "output" or node in found:
+            found.update(node.all_input_nodes)
+    return {each.name for each in found}
 
 
 def with_choices(

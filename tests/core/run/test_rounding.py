@@ -238,3 +238,53 @@ def test_the_order_of_equal_elements_is_no_fault(
     assert record.verdict == ("differ" if is_fault else "rounding"), record.reason
     differing = {each.id for each in record.nodes if "differs" in (each.status, each.own_status)}
     assert is_fault == bool(differing)
+
+
+_SENSITIVE = """
+import torch
+from torch import nn
+
+class Chain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.norms = nn.ModuleList(nn.LayerNorm(128) for _ in range(6))
+        self.layers = nn.ModuleList(nn.Linear(128, 128) for _ in range(6))
+        self.to(torch.bfloat16)
+
+    def forward(self, x):
+        x = x + self.layers[0](self.norms[0](x)).abs()
+        for norm, layer in zip(self.norms[1:], self.layers[1:]):
+            x = x + torch.tanh(layer(norm(x)))
+        return x
+
+generator = torch.Generator().manual_seed(0)
+example_inputs = torch.randn(4, 128, generator=generator).to(torch.bfloat16) * 3 + 10
+entry = "Chain"
+"""
+
+_SENSITIVE_FAULT = """
+from tvm import relax
+from lowerscope.core.rules import rule
+
+
+@rule("abs")
+def abs(builder, node, x):
+    return builder.emit(relax.op.multiply(relax.op.abs(x), relax.const(1.25, "bfloat16")))
+"""
+
+
+def test_a_wrong_node_is_a_fault_though_the_outputs_differ_by_rounding(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    file, rules = tmp_path / "chain.py", tmp_path / "rules.py"
+    file.write_text(_SENSITIVE)
+    rules.write_text(_SENSITIVE_FAULT)
+    source = Source(spec=str(file))
+    right = pipeline.answer(RunQuery(Recipe(source=source)))
+    assert right.verdict in ("match", "rounding"), right.reason
+    wrong = Recipe(source=source, extensions=(Extension(path=str(rules), kind="rules"),))
+    record = pipeline.answer(RunQuery(wrong))
+    assert record.verdict == "differ", record.reason
+    assert record.first_difference == "fx:abs_1"
+    assert "which the rounding of the whole model hides" in record.reason
