@@ -88,7 +88,9 @@ def without_kills(module: tvm.IRModule) -> tvm.IRModule:
     """
 
     def frees(binding: relax.Binding) -> bool:
-        return ".kill_" in operator_of(getattr(binding, "value", None))
+        # Reproductions have this function as it stands, with nothing else of Lowerscope.
+        op = getattr(getattr(binding, "value", None), "op", None)
+        return isinstance(op, tvm.ir.Op) and ".kill_" in op.name
 
     changed = {}
     for variable, function in module.functions_items():
