@@ -168,32 +168,41 @@ def _tiled(nest: Nest, machine: Machine) -> Iterator[Act]:
         and each.kind == "serial"
         and any(nest.step(access, each) == 0 for access in reads)
     ]
-    rows = max(others, key=lambda each: each.extent, default=None)
+    others.sort(key=lambda each: each.extent, reverse=True)
+    rows, second = [*others, None, None][:2]
     sizes = dict.fromkeys(_divisor(columns.extent, count * width) for count in (2, 1, 4))
     # LLVM keeps sums over several loops in registers if they have a buffer of their own.
     deep = nest.starts and sum(each.reduces for each in nest.moving) > 1
     for size, apart in itertools.product(sizes, (False, True)[: 1 + deep]):
         vectors = -(-size // width)
         most = max(1, (machine.registers - 1 - vectors) // vectors)
-        height = 1 if rows is None else _divisor(rows.extent, most)
         worth = machine.threads if nest.steps > 4 * WORTH_THREADS else 1
-        yield partial(_tile, nest, lane, size, _number(nest, rows), height, worth, apart)
+        tile = partial(_tile, nest, lane, size, threads=worth, apart=apart)
+        yield partial(tile, [(rows, 1 if rows is None else _divisor(rows.extent, most))])
+        # Along two loops, each value that is read serves several outputs.
+        if rows is not None and second is not None and second.extent % 2 == 0:
+            yield partial(tile, [(second, 2), (rows, _divisor(rows.extent, most // 2))])
 
 
 def _tile(
     nest: Nest,
     lane: int,
     width: int,
-    row: int | None,
-    height: int,
+    rows: Sequence[tuple[Loop | None, int]],
+    writer: Writer,
+    *,
     threads: int,
     apart: bool,
-    writer: Writer,
 ) -> None:
-    inner = [] if row is None or height == 1 else [writer.split(row, height)]
+    """Sum `width` outputs along the loop `lane`, times a number of them along each of `rows`."""
+    along = [(_number(nest, loop), count) for loop, count in rows]
+    inner = [writer.split(loop, count) for loop, count in along if loop is not None and count > 1]
     inner.append(writer.split(lane, width))
     reduced = [number for number, each in enumerate(nest.loops) if each.reduces]
     outer = [each for each in writer.loops if each not in (*reduced, *inner)]
+    if len(rows) > 1:
+        # The others go through their values again for each step of the first.
+        outer.sort(key=lambda each: each != along[0][0])
     writer.order([*outer, *reduced, *inner])
     writer.do("vectorize", loop=writer.at(inner[-1]))
     for each in inner[:-1]:

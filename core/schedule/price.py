@@ -31,6 +31,9 @@ from lowerscope.core.schedule.rules.recorder import COSTLY, Machine, machine_of
 _PORTS, _LOADS, _STORES = 2.5, 2.0, 1.0
 """Operations, loads and stores in a cycle."""
 
+_BESIDE = 0.15
+"""Share of the faster of them, arithmetic or memory, that the slower does not hide."""
+
 _LATENCY, _FORWARD = 4.0, 10.0
 """Cycles from a sum to the next: in a register, and through memory."""
 
@@ -198,7 +201,8 @@ def cycles(nest: Nest, machine: Machine) -> float:
             ports["store"] += count * times / _STORES
         if not access.writes or reducing:
             ports["load"] += count * times / _LOADS
-    once = max(arithmetic, ports["load"] + ports["store"])
+    moved = ports["load"] + ports["store"]
+    once = max(arithmetic, moved) + _BESIDE * min(arithmetic, moved)
     if inner is None or inner.reduces:
         apart = math.prod(each.extent for each in body.flat if each.reduces)
         chain = apart * math.prod(
