@@ -47,7 +47,7 @@ def longest_sums(functions: Mapping[str, Any], coarsest: torch.dtype) -> float:
     return max((rounding_of_sums(each, coarsest) for each in functions.values()), default=0.0)
 
 
-MOST_BYTES = 1 << 30
+MOST_BYTES = 1 << 28
 """Limit on the parameters that are kept in float64, in bytes."""
 
 _WIDE = {
