@@ -230,7 +230,7 @@ class Change:
 T = TypeVar("T")
 
 
-class Field(Generic[T]):
+class StateField(Generic[T]):
     """An attribute of the document with the value of a field of its state."""
 
     def __init__(self, read: Callable[[State], T]) -> None:
@@ -239,23 +239,26 @@ class Field(Generic[T]):
     def __get__(self, document: Document, owner: type[Document]) -> T:
         return self._read(document.state)
 
+    def __set__(self, document: Document, value: T) -> None:
+        raise AttributeError("fields of the document are assigned by `Document.set`")
+
 
 class Document(QObject):
     """The open document; its fields are described in `State`."""
 
     changed = Signal(object)  # Fields changed, in one transaction.
 
-    recipe = Field(lambda state: state.recipe)
-    snapshot = Field(lambda state: state.snapshot)
-    pending = Field(lambda state: state.pending)
-    links = Field(lambda state: state.links)
-    selection = Field(lambda state: state.selection)
-    moment = Field(lambda state: state.moment)
-    problems = Field(lambda state: state.problems)
-    run_record = Field(lambda state: state.run)
-    running = Field(lambda state: state.running)
-    metrics = Field(lambda state: state.metrics)
-    code_form = Field(lambda state: state.code_form)
+    recipe = StateField(lambda state: state.recipe)
+    snapshot = StateField(lambda state: state.snapshot)
+    pending = StateField(lambda state: state.pending)
+    links = StateField(lambda state: state.links)
+    selection = StateField(lambda state: state.selection)
+    moment = StateField(lambda state: state.moment)
+    problems = StateField(lambda state: state.problems)
+    run_record = StateField(lambda state: state.run)
+    running = StateField(lambda state: state.running)
+    metrics = StateField(lambda state: state.metrics)
+    code_form = StateField(lambda state: state.code_form)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.document.stepping import Stepping, call_lines
 from lowerscope.core.model.module_steps import Moment, PassRecord
@@ -312,19 +309,3 @@ class NodeSteps(QObject):
             return
         query = TouchingStepsQuery(recipe, breaks)
         self._touched.ask(query, self._stepping.set_touched, self._refuse)
-
-
-# --- The models that the panes share ---
-
-
-@dataclass(frozen=True)
-class Shared:
-    """The document, its queries, and the models of its steps and of the panes' common marks."""
-
-    document: Document
-    queries: Queries
-    stepping: Stepping
-    colouring: Colouring
-    pins: Pins
-    build: BuildSteps
-    run_steps: RunSteps

@@ -151,7 +151,7 @@ class Commands(QObject):
                 action.setChecked(command.checked())
 
     def set_mode(self, mode: str) -> None:
-        """Let the keys of a mode hold, and not those of the others."""
+        """Let the keys of Explore hold in that mode alone."""
         for key, command in self._commands.items():
             if command.explore_keys:
                 self._actions[key].setShortcuts(_shortcuts(command, mode))

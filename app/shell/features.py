@@ -8,8 +8,9 @@ from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.shared import Shared
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.document.timelines import BuildSteps, NodeSteps, RunSteps, Shared
+from lowerscope.app.document.timelines import BuildSteps, NodeSteps, RunSteps
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Changes, Recovering
 from lowerscope.app.engine.watchdog import AtWork, Hanging

@@ -137,9 +137,10 @@ class PaneCommands(QObject):
         return target is not None
 
     def enter_first(self) -> None:
-        """Give the keyboard focus to the first pane of the mode."""
-        if (panes := self._panes()) is not None:
-            self.enter(panes.by_name[FIRST[panes.mode]])
+        """Give the keyboard focus to the first pane of the mode, or the next that has room."""
+        panes = self._panes()
+        if panes is not None and not self.enter(panes.by_name[FIRST[panes.mode]]):
+            self._go(1)
 
     def _note_focus(self, _old: QWidget | None, new: QWidget | None) -> None:
         panes = self._panes()
@@ -241,7 +242,8 @@ def _target(place: QWidget) -> QWidget | None:
     """
     from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 
-    if isinstance(place, Pane) and (entrance := place.entrance()) is not None:
+    entrance = place.entrance() if isinstance(place, Pane) else None
+    if entrance is not None and entrance.isVisible() and entrance.isEnabled():
         return entrance
     inside = place.page(place.current()) if isinstance(place, Pane) else place
     found: list[QWidget] = []

@@ -209,10 +209,10 @@ class Widened(TorchFunctionMode):
         if torch.is_autocast_enabled("cpu"):
             # Autocast casts float32 only, and leaves float64 unchanged.
             self.note(torch.get_autocast_dtype("cpu"))
+        args = tuple(mapped(each, self._wide) for each in args)
         if func in _CASTS:
             self.note(_CASTS[func])
             return args[0].to(_WIDE[_CASTS[func]])
-        args = tuple(mapped(each, self._wide) for each in args)
         result = func(*args, **{k: mapped(each, self._wide) for k, each in (kwargs or {}).items()})
         if self._random is None or not isinstance(result, torch.Tensor):
             return result

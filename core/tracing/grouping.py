@@ -80,20 +80,21 @@ def _index_by_tensors(graph: fx.Graph, values: Mapping[str, NodeInfo]) -> None:
     What is read so is no view, so nothing may be written in place.
     """
     aten = torch.ops.aten
-    if any(_writes(each) for each in graph.nodes):
+    if any(map(may_write, graph.nodes)):
         return
     for node in graph.find_nodes(op="call_function", target=aten.select.int):
         value, axis, number = node.args
         shape = values[value.name].shape
         if isinstance(number, fx.Node) and number.target is aten.item.default and shape:
-            places = [*[None] * (axis % len(shape)), number.args[0]]
+            place = number.args[0]
+            source = values[place.name]
+            # Of another rank, it gives other axes; of another dtype, it is a mask or refused.
+            if source.shape != () or source.dtype not in ("int32", "int64"):
+                continue
+            places = [*[None] * (axis % len(shape)), place]
             node.target, node.args = aten.index.Tensor, (value, places)
             if not number.users:
                 graph.erase_node(number)
-
-
-def _writes(node: fx.Node) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
 def _numbers(nodes: Sequence[fx.Node], values: Mapping[str, NodeInfo]) -> list[fx.Node]:

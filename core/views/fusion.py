@@ -605,8 +605,8 @@ def fusion_reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cau
             allowed=ALLOWED.get(one.group.kind, _("nothing into it")),
             most=MOST_FUSED,
         )
-    if where not in (one, other) or (where is one and dominator is not other):
-        assert dominator is not None
+    is_apart = where not in (one, other) or (where is one and dominator is not other)
+    if is_apart and dominator is not None:
         text = _(
             "{reason}. All uses of {source} meet in {other}, so it is fused with everything on the "
             "way there, or with nothing",

@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.selection import EXTENDING
-from lowerscope.app.document.timelines import Shared, can_break
+from lowerscope.app.document.shared import Shared
+from lowerscope.app.document.timelines import can_break
 from lowerscope.app.kit.canvas.colouring import FIGURES, Colouring
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.hover_card import CardText

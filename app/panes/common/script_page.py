@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QMenu, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.selection import EXTENDING
-from lowerscope.app.document.timelines import Shared
+from lowerscope.app.document.shared import Shared
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import check_box
 from lowerscope.app.kit.code.code_editor import NO_HEADINGS, Heading, NamedPlace

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QComboBox, QWidget
 
-from lowerscope.app.document.timelines import Shared
+from lowerscope.app.document.shared import Shared
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane

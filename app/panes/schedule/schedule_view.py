@@ -9,7 +9,7 @@ from PySide6.QtGui import QFocusEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QStackedWidget, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.timelines import Shared
+from lowerscope.app.document.shared import Shared
 from lowerscope.app.kit.bar_controls import Field, Part, Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.layouts import column_of, row_of, stack_of

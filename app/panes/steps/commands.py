@@ -23,6 +23,7 @@ from lowerscope.core.files.pipelines_and_schedules import (
     with_pipeline,
 )
 from lowerscope.core.model.module_steps import Moment, Section
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
     Step,
     binds_params,
@@ -130,8 +131,11 @@ class PipelineEditing(QObject):
         path = file_to_open(self._host.widget, _("Load a pipeline"), "", FILES)
         recipe = self._document.wanted
         if path and recipe is not None:
-            with self._document.reporting():
+            try:
                 steps = load_preset(path).steps
+            except LowerscopeError as error:
+                self._document.report(error.problem)
+            else:
                 self._trust(with_pipeline(recipe, steps), self._document.change)
 
 

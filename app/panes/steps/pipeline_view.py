@@ -9,8 +9,8 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMenu, QWidget
 
+from lowerscope.app.document.shared import Shared
 from lowerscope.app.document.stepping import ORDER, StepLine
-from lowerscope.app.document.timelines import Shared
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton, icon, push_button
 from lowerscope.app.kit.dialogs import filter_field

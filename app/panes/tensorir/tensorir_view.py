@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.selection import EXTENDING
-from lowerscope.app.document.timelines import Shared
+from lowerscope.app.document.shared import Shared
 from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.code.code_editor import Heading
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of

@@ -24,6 +24,9 @@ from lowerscope.core.run.kept_run import KeptRun
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS
 from lowerscope.core.sources.opened_model import in_eval_mode, run_mode
 
+_TOPK = (torch.topk, "topk", torch.ops.aten.topk.default)
+"""Targets of the nodes that may return any of equal elements."""
+
 
 def with_wrong_nodes(
     record: RunRecord, nodes: Sequence[NodeRun], kept: KeptRun | None
@@ -98,10 +101,16 @@ def with_choices(
     name = first_difference(nodes).removeprefix("fx:")
     if record.verdict != "differ" or record.sizes or kept is None or not name:
         return record, nodes
-    ties = _ties_where_torch_follows(kept, tolerances, check)
-    if ties is None or not (ties or _is_choice(kept, name)):
+    is_choice = _is_choice(kept, name)
+    assert kept.traced is not None
+    if not is_choice and not any(
+        each.target in _TOPK for each in kept.traced.graph_module.graph.nodes
+    ):
         return record, nodes
-    if ties and (name in ties or not _is_choice(kept, name)):
+    ties = _ties_where_torch_follows(kept, tolerances, check)
+    if ties is None or not (ties or is_choice):
+        return record, nodes
+    if ties and (name in ties or not is_choice):
         why = _("by the order of equal elements, which {node} may return in any", node=ties[0])
     else:
         why = _("by rounding: {node} chooses by values that match within tolerance", node=name)
@@ -225,7 +234,7 @@ def _first_of_equals(interpreter: fx.Interpreter, node: fx.Node) -> Any:
 
     It is the choice of the lowering rule.
     """
-    if node.target not in (torch.topk, "topk", torch.ops.aten.topk.default):
+    if node.target not in _TOPK:
         return None
 
     def topk(

@@ -144,6 +144,15 @@ def test_the_keys_of_the_mode_schedule_begin_in_the_list_of_functions_or_the_tre
     window.commands.action("mode-schedule").trigger()
     view = window.panes.schedule
     assert window.focusWidget() in (view.tree, view.chooser.table)
+    # With neither, in what there is.
+    window.commands.action("mode-explore").trigger()
+    view.tree.hide()
+    view.chooser.table.hide()
+    window.commands.action("mode-schedule").trigger()
+    found = window.focusWidget()
+    assert found is not None
+    assert found.isVisible()
+    assert view.isAncestorOf(found)
 
 
 def test_keys_of_a_mode_hold_in_it_and_not_in_a_text_field(

@@ -336,6 +336,18 @@ def test_an_element_at_a_place_of_data_is_read_by_its_tensor() -> None:
     assert not nodes
 
 
+@pytest.mark.parametrize(
+    "place", [torch.tensor([2]), torch.tensor([[1]]), torch.tensor(2, dtype=torch.uint8)]
+)
+def test_a_number_of_a_tensor_of_another_kind_is_one_place(place: torch.Tensor) -> None:
+    check(
+        Calls(lambda x, at: x[at.item()] * 2),
+        (torch.randn(4, 3), place),
+        lowered=0,
+        tracer="export",
+    )
+
+
 def test_a_branch_that_may_fail_is_computed_only_if_it_is_chosen() -> None:
     x = torch.randn(5, 4)
     inputs = [(x, *map(torch.tensor, each)) for each in ((5, 1), (0, 10**12))]

@@ -201,6 +201,14 @@ def test_weights_need_not_fit_into_memory_in_float64(
     assert found.coarsest is torch.float32
 
 
+def test_narrow_weights_are_narrow_however_they_are_read() -> None:
+    weight = torch.nn.Parameter(torch.rand(8))
+    mode = float64.Widened((), float64.WideWeights(lambda each: each.bfloat16().double()))
+    with float64.in_float64(mode):
+        read = [weight * 1, weight.float() * 1, weight.to(torch.float32) * 1]
+    assert all(torch.equal(each, weight.bfloat16().double()) for each in read)
+
+
 def test_a_model_runs_in_float64() -> None:
     torch.manual_seed(0)
     model, x = _Mixed().eval(), torch.randn(4, 16)

@@ -21,6 +21,7 @@ from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
 from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.fusion import Partition, read_by
 from lowerscope.core.stages import Pipeline
+from lowerscope.core.views.fusion import fusion_reason
 from lowerscope.resources import HELP
 
 pytestmark = pytest.mark.usefixtures("shared_results")
@@ -237,6 +238,24 @@ def test_answers_on_a_model(tmp_path: Path) -> None:
     with pytest.raises(LowerscopeError, match=r"'one\.bias' is a parameter") as raised:
         answer("one.bias", "relu")
     assert raised.value.problem.choices == ("one",)
+
+
+def test_an_output_that_may_not_go_into_its_reader_is_explained_by_that() -> None:
+    builder, x = relax.BlockBuilder(), relax.Var("x", relax.TensorType((4, 8), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            total = builder.emit_output(relax.op.sum(x, axis=1))
+            result = builder.emit_output(relax.op.nn.relu(total))
+        builder.emit_func_output(result)
+    module = builder.get()
+    for name in ("LegalizeOps", "AnnotateTIROpPattern"):
+        module = getattr(relax.transform, name)()(module)
+    vertices = Partition(module).vertices
+    ((one, other),) = [[vertices[each] for each in pair] for pair in adjacent(module)]
+    assert one.dominator is None
+    cause, where, text = fusion_reason(one, other, module)
+    assert (cause, where) == ("reduction", one)
+    assert text
 
 
 def test_a_batch_norm_is_fused_once_it_is_folded() -> None:
