@@ -90,6 +90,7 @@ class StepStrip(QListWidget):
     and → move it, as dragging does.
     """
 
+    stepped = Signal(str)  # The user made a step the current one; the argument is its key.
     row_activated = Signal(str)  # A step was double-clicked or entered; the argument is its key.
     switched = Signal(str)
     removed = Signal(str)
@@ -117,6 +118,7 @@ class StepStrip(QListWidget):
         self.setItemDelegate(_CellDelegate(self))
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(self._want_menu)
+        self.currentItemChanged.connect(self._tell_step)
         self.itemDoubleClicked.connect(self._activate)
         theme.notifier().changed.connect(self.viewport().update)
 
@@ -176,6 +178,10 @@ class StepStrip(QListWidget):
     def cell_size(self) -> QSize:
         room = self.viewport().width() // max(1, len(self._cells))
         return QSize(max(_NARROWEST, min(_WIDEST, room)), max(1, self.viewport().height()))
+
+    def _tell_step(self, item: QListWidgetItem | None) -> None:
+        if item is not None:
+            self.stepped.emit(item.data(CELL).key)
 
     def _activate(self, item: QListWidgetItem) -> None:
         self.row_activated.emit(item.data(CELL).key)

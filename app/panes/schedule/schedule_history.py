@@ -75,7 +75,7 @@ class ScheduleHistory(QWidget):
         self.automatic.clicked.connect(measurements.set_automatic)
         self.all.clicked.connect(self.measure_all)
         self.undo.clicked.connect(document.undo)
-        self.strip.currentItemChanged.connect(self._go, queued)
+        self.strip.stepped.connect(self._go, queued)
         self.strip.row_activated.connect(self._edit, queued)
         self.strip.switched.connect(editing.switch)
         self.strip.moved.connect(editing.move, queued)
@@ -190,9 +190,10 @@ class ScheduleHistory(QWidget):
             tuple(each.primitives for each in measurements.prefixes().values())
         )
 
-    def _go(self) -> None:
-        record, key = self._scheduling.record, self.strip.current_key()
-        if record is None or not key:
+    def _go(self, key: str) -> None:
+        # Not the step that is current by now: a time that was measured may have come in between.
+        record = self._scheduling.record
+        if record is None:
             return
         places = {each.id: place for place, each in enumerate(record.steps, start=1)}
         place, count = places.get(key, 0), len(record.steps)

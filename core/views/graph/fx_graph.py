@@ -12,6 +12,7 @@ from torch.fx import GraphModule, Node
 from lowerscope.core.lowering.torch_operators import callee_name
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.graph import Box, Edge, GraphRecord, Rows, TextMetrics
+from lowerscope.core.model.problems import listed
 from lowerscope.core.model.snapshot import FxNode
 from lowerscope.core.tracing.example_run import NodeInfo
 from lowerscope.core.views.graph.boxes import graph_record
@@ -307,6 +308,9 @@ _SHAPE_QUERIES = frozenset(
     {"size", "shape", "dim", "ndim", "numel", "nelement", "len", "dtype", "device"}
     | {"sym_size", "sym_numel", "sym_stride"}
 )
+_OUTPUTS = 2
+"""Number of types that stand in the box of the outputs."""
+
 _SHORT = {"running_mean": "mean", "running_var": "var"}
 
 
@@ -467,8 +471,13 @@ def _rows(
     passing: Mapping[Node, Node],
 ) -> Rows:
     """Return the weights of a node, or else their sizes, then its options and scalars."""
-    if node.op in ("placeholder", "output"):
-        return ((short_dtypes(record.type) if node.op == "output" else "input", ""),)
+    if node.op == "placeholder":
+        return (("input", ""),)
+    if node.op == "output":
+        # A box as wide as the types of a language model's cache would be cut at any zoom.
+        text = short_dtypes(record.type)
+        types = text.strip("()").split(", ")
+        return ((listed(types, _OUTPUTS) if len(types) > _OUTPUTS else text, ""),)
     label = label_of(node, graph_module, values)
     inputs = (passing.get(each, each) for each in node.all_input_nodes)
     used = [each for each in inputs if each in folded]

@@ -327,6 +327,23 @@ def strip_of(qtbot: QtBot) -> StepStrip:
     return strip
 
 
+def test_the_step_that_was_clicked_is_told_though_another_is_current_by_then(
+    qtbot: QtBot,
+) -> None:
+    strip = strip_of(qtbot)
+    told: list[str] = []
+    strip.stepped.connect(told.append)
+    first, last = CELLS[0].key, CELLS[-1].key
+    strip.select(last)
+    assert told == []
+    place = strip.cell_rect(first).center().toPoint()
+    QTest.mouseClick(strip.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    # As a time that was measured does.
+    strip.select(last)
+    QApplication.processEvents()
+    assert told == [first]
+
+
 def test_values_are_on_a_log_scale_and_the_curve_goes_past_what_is_unknown(qtbot: QtBot) -> None:
     scale = strip_of(qtbot).scale
     assert [scale.share(each) for each in (100.0, 10.0, 1.0, 0.1)] == [0.0, 1 / 3, 2 / 3, 1.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,18 @@ from lowerscope.core.views.graph.hierarchy import Opening
 
 RESNET = Recipe(source=Source(spec="sample:resnet18"))
 
+
+MANY = """
+import torch
+
+
+class Many(torch.nn.Module):
+    def forward(self, x):
+        return tuple(x + index for index in range({count}))
+
+
+example_inputs = (torch.rand(4),)
+"""
 
 EVERYTHING = Opening(None, (1e9, 1e9))
 SEEN = (
@@ -49,6 +62,18 @@ def test_modules_of_resnet_collapse_and_expand(pipeline: Pipeline) -> None:
     # The trunk runs straight down through all frames.
     trunk = [box for box in opened.boxes if "shortcut" not in box.id]
     assert len({round(box.x + box.width / 2, 3) for box in trunk}) == 1
+
+
+@pytest.mark.parametrize(("count", "text"), [(2, "(4 f32, 4 f32)"), (5, "4 f32, 4 f32 and 3 more")])
+def test_the_box_of_many_outputs_is_as_wide_as_that_of_a_few(
+    pipeline: Pipeline, tmp_path: Path, count: int, text: str
+) -> None:
+    file = tmp_path / "model.py"
+    file.write_text(MANY.format(count=count))
+    recipe = Recipe(source=Source(spec=str(file)))
+    graph = pipeline.answer(GraphQuery(recipe, DEFAULT, "fx", None, ()))
+    (box,) = (each for each in graph.boxes if each.kind == "output")
+    assert [name for name, _value in box.rows] == [text]
 
 
 @pytest.mark.parametrize(("sample", "preset", "lowering"), SEEN)
