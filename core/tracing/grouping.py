@@ -86,7 +86,7 @@ def _index_by_tensors(graph: fx.Graph, values: Mapping[str, NodeInfo]) -> None:
         value, axis, number = node.args
         shape = values[value.name].shape
         if isinstance(number, fx.Node) and number.target is aten.item.default and shape:
-            place = number.args[0]
+            (place,) = number.all_input_nodes
             source = values[place.name]
             # Of another rank, it gives other axes; of another dtype, it is a mask or refused.
             if source.shape != () or source.dtype not in ("int32", "int64"):
