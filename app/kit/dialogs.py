@@ -40,6 +40,7 @@ def file_to_save(parent: QWidget, title: str, name: str, kinds: str) -> str:
     """Ask for a file to write; return its path, with a suffix of `kinds`, or ``""``."""
     known = _SUFFIX.findall(kinds)
     while True:
+        path: str
         path, kind = QFileDialog.getSaveFileName(parent, title, name, kinds)
         if not path or not known or Path(path).suffix.lower() in known:
             return path
