@@ -204,7 +204,7 @@ def random_outputs(
 ) -> tuple[tuple[str, ...], ...]:
     """Return for each output of a graph the names of the random operators that it depends on.
 
-    Random values of TVM and of torch cannot be compared: neither is wrong.
+    Where TVM and torch have drawn other numbers, their values cannot be compared: neither is wrong.
 
     `leaves_of`: returns the number of outputs in a node's value.
     `gives_tensors`: whether a node's value has tensors; a shape does not depend on random values.

@@ -300,6 +300,8 @@ def _run_at(
         named, others = named_results(returned), other_outputs(returned)
     progress.report(doing_at(_("Running the model"), sizes))
     execution = Execution(stages.built.executable, "main", stages.arguments(values))
+    # What draws random numbers runs in torch on both sides, in the same order.
+    torch.manual_seed(recipe.seed)
     actual = followed_outputs(execution, calls, progress)
     progress.report(doing_at(_("Comparing with {side}", side=side), sizes))
     verdict, expected = judge_run(stages, recipe, values, actual, named)
