@@ -151,6 +151,7 @@ _RANDOM = _DROPOUTS | {
     *("rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm"),
     *("bernoulli", "multinomial", "normal", "poisson", "binomial", "random", "uniform"),
     *("exponential", "geometric", "cauchy", "log_normal", "gumbel_softmax", "rrelu"),
+    *("standard_gamma", "sample_dirichlet"),
     *("rrelu_with_noise", "fractional_max_pool2d", "fractional_max_pool3d"),
     *("fractional_max_pool2d_with_indices", "fractional_max_pool3d_with_indices"),
 }
