@@ -78,7 +78,8 @@ class _References(TorchFunctionMode):
 @cache
 def _references_of_temporary() -> int:
     """Return the references to a tensor that has no name: ``torch.empty(4).normal_()``."""
-    with torch.random.fork_rng(devices=[]), _References() as counting:
+    counting = _References()
+    with torch.random.fork_rng(devices=[]), counting:
         torch.empty(0).normal_()
     return counting.count
 
