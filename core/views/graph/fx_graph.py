@@ -66,8 +66,17 @@ def label_of(node: Node, graph_module: GraphModule, values: Values) -> Label:
 
 def _module_label(module: Any) -> Label:
     name = type(module).__name__
-    describe = _MODULES.get(name)
+    describe = _MODULES.get(_class_in_torch(module))
     return Label(name, *(() if describe is None else describe(module)))
+
+
+def _class_in_torch(module: Any) -> str:
+    """Return the name of the class of torch.nn that a module is of; empty for none.
+
+    Others have modules of the same names: ONNX has a ``Flatten``, and users their ``Linear``.
+    """
+    classes = (each for each in type(module).__mro__ if each.__module__.startswith("torch.nn.mod"))
+    return next((each.__name__ for each in classes if each.__name__ in _MODULES), "")
 
 
 def _conv(module: Any) -> tuple[str, str]:
@@ -84,12 +93,12 @@ def _layer_norm(module: Any) -> tuple[str, str]:
 
 
 def _pool(module: Any) -> tuple[str, str]:
-    kernel = _spread(module.kernel_size, _dimensions(type(module).__name__))
+    kernel = _spread(module.kernel_size, _dimensions(_class_in_torch(module)))
     return "", f"{shape_text(kernel)}, stride {_one_or_all(module.stride)}"
 
 
 def _adaptive_pool(module: Any) -> tuple[str, str]:
-    size = _spread(module.output_size, _dimensions(type(module).__name__))
+    size = _spread(module.output_size, _dimensions(_class_in_torch(module)))
     return "", shape_text(size, "")
 
 
@@ -116,7 +125,7 @@ _MODULES: dict[str, Callable[[Any], tuple[str, str]]] = {
     "Flatten": lambda module: ("", f"{module.start_dim} … {module.end_dim}"),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
 }
-"""Sizes and options of a module, by the name of its class."""
+"""Sizes and options of a module, by the name of its class in torch.nn."""
 
 # Functions and methods
 
