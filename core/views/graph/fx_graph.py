@@ -49,7 +49,7 @@ class Label:
 def label_of(node: Node, graph_module: GraphModule, values: Values) -> Label:
     """Return the description of `node`."""
     if node.op == "call_module":
-        return _module_label(graph_module.get_submodule(str(node.target)))
+        return _module_label(graph_module.get_submodule(str(node.target)), node, values)
     if node.op == "get_attr":
         value = values.get(node.name)
         shape = value.shape if value is not None and value.shape is not None else ()
@@ -64,10 +64,15 @@ def label_of(node: Node, graph_module: GraphModule, values: Values) -> Label:
 # Modules
 
 
-def _module_label(module: Any) -> Label:
+def _module_label(module: Any, node: Node, values: Values) -> Label:
     name = type(module).__name__
     describe = _MODULES.get(_class_in_torch(module))
-    return Label(name, *(() if describe is None else describe(module)))
+    if describe is not None:
+        return Label(name, *describe(module))
+    # An operator of ONNX takes its weights as inputs.
+    given = (_shape_of(each, values) for each in node.all_input_nodes if each.op == "get_attr")
+    weights = [each for each in given if each is not None and len(each) > 1]
+    return Label(name, shape_text(weights[0]) if weights else "")
 
 
 def _class_in_torch(module: Any) -> str:

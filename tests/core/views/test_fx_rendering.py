@@ -6,6 +6,7 @@ import pydoc
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -148,6 +149,14 @@ def test_a_module_is_described_by_its_class_in_torch(module: nn.Module, label: s
     graph = fx.Graph()
     called = graph.call_module("part", (graph.placeholder("x"),))
     assert str(label_of(called, fx.GraphModule({"part": module}, graph), {})) == label
+
+
+def test_a_module_that_takes_its_weight_has_the_shape_of_it() -> None:
+    graph = fx.Graph()
+    called = graph.call_module("part", (graph.placeholder("x"), graph.get_attr("weight")))
+    root = {"part": Flatten(), "weight": torch.ones(4, 3)}
+    values: Any = {"weight": SimpleNamespace(shape=(4, 3))}
+    assert str(label_of(called, fx.GraphModule(root, graph), values)) == "Flatten · 4×3"
 
 
 class Layer(nn.Module):
