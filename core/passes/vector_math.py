@@ -14,6 +14,7 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import tirx
+from tvm.s_tir import SBlock
 
 from lowerscope.core.model.texts import _
 
@@ -64,9 +65,15 @@ def _emulated(function: tirx.PrimFunc) -> str:
 
 
 def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Return a function with its supported float32 and float16 calls replaced by arithmetic."""
+    """Return a function with its supported float32 and float16 calls replaced by arithmetic.
+
+    Tests for NaN of float64 as well; not in a reduction, which schedules know by its form.
+    """
+    reduces = _reduces(function)
 
     def expanded(call: Any) -> Any:
+        if str(getattr(call.op, "name", "")) == "tirx.isnan" and not reduces:
+            return _is_nan(call)
         form = _FORMS.get(str(getattr(call.op, "name", "")))
         dtype = str(call.ty.dtype) if form is not None else ""
         if form is None or dtype not in ("float32", "float16"):
@@ -78,6 +85,24 @@ def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
 
     body = tvm_ffi.structural_map(function.body, (tvm.ir.Call, expanded))
     return function if body.same_as(function.body) else function.with_body(body)
+
+
+def _reduces(function: tirx.PrimFunc) -> bool:
+    found: list[SBlock] = []
+    tvm_ffi.structural_walk(function.body, (SBlock, found.append))
+    return any(each.init is not None for each in found)
+
+
+def _is_nan(call: Any) -> Any:
+    """Return a test for NaN by the bits, as TVM has no vectors of its own."""
+    value = call.args[0]
+    dtype = str(value.ty.dtype)
+    if dtype not in ("float32", "float64"):
+        return call
+    bits = dtype.replace("float", "int")
+    infinity = 0x7F800000 if dtype == "float32" else 0x7FF0000000000000
+    size = tirx.reinterpret(bits, value) & tirx.max_value(bits)
+    return size > tirx.const(infinity, bits)
 
 
 def _number(value: float) -> Any:
