@@ -392,7 +392,7 @@ def _add(buffer: Any, at: Index, value: Any, sign: int) -> Any:
 
 
 def _copied(to: Any, source: Any, n: Any) -> Any:
-    return nest(to.shape[1:], lambda at: tirx.BufferStore(to, source[tuple([n, *at])], [n, *at]))
+    return nest(to.shape[1:], lambda at: tirx.BufferStore(to, source[(n, *at)], [n, *at]))
 
 
 def _substitute(a: Any, x: Any, n: Any, *, upper: bool, unit: bool) -> Any:
