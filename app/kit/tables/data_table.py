@@ -802,8 +802,8 @@ class Table(QTableView):
     # Qt
 
     def sizeHintForColumn(self, column: int) -> int:
-        title = TextMetrics(self.horizontalHeader().font())
-        width = title.horizontalAdvance(self._model.columns[column].title)
+        title = self._model.worded(self._model.columns[column].title)
+        width = TextMetrics(self.horizontalHeader().font()).horizontalAdvance(title)
         # As wide as the widest of the first rows: measuring all of a long table would take long.
         texts: dict[tuple[bool, bool], set[str]] = {}
         before = 0.0
