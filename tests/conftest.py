@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from functools import partialmethod
@@ -15,6 +16,10 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
+
+# Else each of some hundred processes compiles all modules that it imports, for two seconds.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Before what has texts is imported: tests compare them in English, whatever the locale.
 os.environ["LOWERSCOPE_LANGUAGE"] = os.environ.get("LOWERSCOPE_TEST_LANGUAGE", "en")

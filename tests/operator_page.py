@@ -58,8 +58,7 @@ def _rows(entry: Entry) -> Iterator[str]:
     for form, reason in entry.in_torch.items():
         reasons.setdefault(reason.removesuffix(" for"), []).append(form)
     for reason, forms in reasons.items():
-        compared = "; values are not compared" if entry.random else ""
-        yield _row(entry.name, tuple(forms), f"LIB: {reason}{compared}", dtypes)
+        yield _row(entry.name, tuple(forms), f"LIB: {reason}", dtypes)
 
 
 def _row(name: str, forms: tuple[str, ...], strategies: str, dtypes: str) -> str:

@@ -22,9 +22,12 @@ from pathlib import Path
 from typing import IO, Any
 
 SERVER = """
-import json, os, runpy, signal, socket, sys, types
+import atexit, gc, json, os, runpy, signal, socket, sys, threading, types
 import networkx, torch, tvm, tvm.relax, tvm.s_tir, tvm.topi
 
+# A collection, and the end of the interpreter, would visit all that the fork shares, and copy it.
+gc.collect()
+gc.freeze()
 orders = socket.socket(fileno=int(sys.argv[1]))
 while True:
     data, files, _, _ = socket.recv_fds(orders, 2**20, 4)
@@ -57,16 +60,31 @@ os.environ.clear()
 os.environ.update(order["environment"])
 os.chdir(order["folder"])
 kind, *sys.argv = order["words"]
-if kind == "-m":
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-elif kind == "-c":
-    text, sys.argv[0] = sys.argv[0], "-c"
-    main = sys.modules["__main__"] = types.ModuleType("__main__")
-    exec(compile(text, "<string>", "exec"), main.__dict__)
-else:
-    sys.argv = [kind, *sys.argv]
-    sys.path[0] = os.path.dirname(os.path.abspath(kind))
-    runpy.run_path(kind, run_name="__main__")
+code = 0
+try:
+    if kind == "-m":
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    elif kind == "-c":
+        text, sys.argv[0] = sys.argv[0], "-c"
+        main = sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(text, "<string>", "exec"), main.__dict__)
+    else:
+        sys.argv = [kind, *sys.argv]
+        sys.path[0] = os.path.dirname(os.path.abspath(kind))
+        runpy.run_path(kind, run_name="__main__")
+except SystemExit as end:
+    code = end.code
+    if not isinstance(code, int | None):
+        print(code, file=sys.stderr)
+        code = 1
+except Exception:
+    sys.excepthook(*sys.exc_info())
+    code = 1
+threading._shutdown()
+atexit._run_exitfuncs()
+for stream in (sys.stdout, sys.stderr):
+    stream.flush()
+os._exit((code or 0) & 255)
 """
 
 

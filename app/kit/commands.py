@@ -108,6 +108,7 @@ class Commands(QObject):
         self._commands: dict[str, Command] = {}
         self._actions: dict[str, QAction] = {}
         self._groups: dict[str, QActionGroup] = {}
+        self._states: dict[str, tuple[bool, str]] = {}  # Whether enabled; why not.
         self._pending = QTimer(self)
         self._pending.setSingleShot(True)
         self._pending.timeout.connect(self.refresh)
@@ -143,10 +144,13 @@ class Commands(QObject):
         self._pending.stop()
         for key, command in self._commands.items():
             action = self._actions[key]
-            if command.enabled is not None:
-                action.setEnabled(command.enabled())
-            if command.reason is not None:
-                action.setToolTip("" if action.isEnabled() else command.reason())
+            enabled = command.enabled is None or command.enabled()
+            reason = "" if enabled or command.reason is None else command.reason()
+            # Most are as they were, and Python asks faster than Qt.
+            if self._states.get(key) != (enabled, reason):
+                self._states[key] = enabled, reason
+                action.setEnabled(enabled)
+                action.setToolTip(reason)
             if command.checked is not None:
                 action.setChecked(command.checked())
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Self
 
 from PySide6.QtCore import QEvent, QSize, Qt
@@ -34,10 +36,22 @@ from lowerscope.app.kit.plain_text import Label, MarkupLabel
 # --- Files chosen in a dialog ---
 
 
-def file_to_save(parent: QWidget, title: str, name: str, kinds: str, suffix: str = "") -> str:
-    """Ask for a file to write; return its path, with the suffix if it has none of it, or ``""``."""
-    path, _kind = QFileDialog.getSaveFileName(parent, title, name, kinds)
-    return f"{path}{suffix}" if path and not path.endswith(suffix) else path
+def file_to_save(parent: QWidget, title: str, name: str, kinds: str) -> str:
+    """Ask for a file to write; return its path, with a suffix of `kinds`, or ``""``."""
+    known = _SUFFIX.findall(kinds)
+    while True:
+        path: str
+        path, kind = QFileDialog.getSaveFileName(parent, title, name, kinds)
+        if not path or not known or Path(path).suffix.lower() in known:
+            return path
+        path += (_SUFFIX.findall(kind) or known)[0]
+        if not Path(path).exists():
+            return path
+        # Qt asks about an existing file once it is named whole.
+        name = path
+
+
+_SUFFIX = re.compile(r"\*(\.\w+)")
 
 
 def file_to_open(parent: QWidget, title: str, folder: str, kinds: str) -> str:

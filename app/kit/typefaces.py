@@ -76,30 +76,32 @@ def _forget_measures() -> None:
     _elided.cache_clear()
 
 
-class TextMetrics(QFontMetricsF):
+class TextMetrics:
     """Font metrics that bound the time for a line, and measure a text once."""
 
     def __init__(self, font: QFont) -> None:
-        super().__init__(font)
         # A copy: that of a style option is part of it.
         self._font = QFont(font)
 
-    # Qt
+    def capHeight(self) -> float:
+        return QFontMetricsF(self._font).capHeight()
 
-    def horizontalAdvance(self, text: str) -> float:  # type: ignore[override]
+    def height(self) -> float:
+        return QFontMetricsF(self._font).height()
+
+    def horizontalAdvance(self, text: str) -> float:
+        """Return the width of a text in logical pixels."""
         return _width(self._font, text[:SHOWN_CHARACTERS])
 
-    def elidedText(self, text: str, mode: Qt.TextElideMode, width: float) -> str:  # type: ignore[override]
-        if len(text) <= SHOWN_CHARACTERS:
-            return _elided(self._font, text, mode, width)
-        from PySide6.QtCore import Qt  # slow to make, and not needed for the first paint
+    def elidedText(self, text: str, mode: Qt.TextElideMode, width: float) -> str:
+        """Return a text that is elided to a width in logical pixels."""
+        if len(text) > SHOWN_CHARACTERS:
+            from PySide6.QtCore import Qt  # slow to make, and not needed for the first paint
 
-        if mode == Qt.TextElideMode.ElideMiddle:
             half = SHOWN_CHARACTERS // 2
-            text = f"{text[:half]}…{text[-half:]}"
-        else:
-            text = f"{text[:SHOWN_CHARACTERS]}…"
-        return super().elidedText(text, mode, width)
+            is_middle = mode == Qt.TextElideMode.ElideMiddle
+            text = f"{text[:half]}…{text[-half:]}" if is_middle else f"{text[:SHOWN_CHARACTERS]}…"
+        return _elided(self._font, text, mode, width)
 
 
 class _Code:

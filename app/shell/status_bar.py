@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QPushButton, QStatusBar, QWidget
 
 from lowerscope.app.document.document import Document
@@ -67,7 +67,8 @@ class StatusBar(QStatusBar):
         self.sandbox = Label(role="quiet")
         self.sandbox.setContentsMargins(0, 0, APART, 0)
         self.remote = Label(role="quiet")
-        self.job = Label()
+        self.job = ElidedLabel()
+        self.job.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.progress = ProgressLine()
         self.progress.setFixedWidth(120)
         self.cancel = push_button(_("Cancel"), look="quiet")
@@ -93,7 +94,9 @@ class StatusBar(QStatusBar):
         self.log = push_button(_("Log"), _("Show or hide the log"), self._want_log, look="quiet")
         for button in (self.tuning, self.cancel, self.problems, self.log):
             button.setProperty("low", True)
-        for widget in (self.job, self.progress, self.cancel, self.problems, self.log):
+        # The job has more to say than the selection, and neither widens the window.
+        self.addPermanentWidget(self.job, 2)
+        for widget in (self.progress, self.cancel, self.problems, self.log):
             self.addPermanentWidget(widget)
         self._show_later = single_shot(self, PROGRESS_AFTER, self._show_job)
         self._offer_later = single_shot(self, CANCEL_AFTER, self.cancel.show)
@@ -217,7 +220,7 @@ class StatusBar(QStatusBar):
 
     def _show_job(self) -> None:
         job = self._document.job
-        self.job.setText(job.words)
+        self.job.set_whole(job.words)
         self.job.show()
         self.progress.show()
         if job.fraction is None:

@@ -128,7 +128,8 @@ class Prober:
         with stages.running():
             arguments = stages.arguments_of(build.module, self.values)
             with filled_memory():
-                outputs = Execution(build.built.executable, "main", arguments).outputs()
+                execution = Execution(build.built.executable, "main", arguments)
+                outputs = execution.outputs(self._recipe.seed)
             verdict, _expected = judge_run(
                 stages, self._recipe, self.values, outputs, expected, build
             )

@@ -83,7 +83,7 @@ def template(path: Path) -> Template:
         undefined=StrictUndefined,
         trim_blocks=True,
         keep_trailing_newline=True,
-        finalize=english,
+        finalize=lambda value: english(value) if isinstance(value, str) else value,
     )
     return environment.get_template(path.name)
 

@@ -142,15 +142,12 @@ class Notes:
         self._lines = lines
         self._engine = engine
         self._in_torch: dict[str, list[fx.Node]] = {}
-        self._random: set[str] = set()
         self._without_rule: dict[tuple[str, str], list[str]] = {}
         self._unused_rules: list[Note] = []
 
-    def runs_in_torch(self, node: fx.Node, cause: str, *, random: bool) -> None:
-        """Add a note that a node runs in torch because of `cause`; `random` if it draws numbers."""
+    def runs_in_torch(self, node: fx.Node, cause: str) -> None:
+        """Add a note that a node runs in torch because of `cause`."""
         self._in_torch.setdefault(cause, []).append(node)
-        if random:
-            self._random.add(cause)
 
     def rule_failed(self, node: fx.Node, rule: UserRule, problem: Problem) -> None:
         """Add a note that a user's rule is not used for a node, with the reason."""
@@ -194,9 +191,7 @@ class Notes:
                 "{cause}; runs in {engine} (nodes {names})",
                 len(nodes),
                 engine=self._engine,
-                cause=_("{cause}, so its values cannot be compared", cause=cause)
-                if cause in self._random
-                else cause,
+                cause=cause,
                 names=_(", ").join(node.name for node in nodes),
             ),
             where=f"{line.file}:{line.line}" if line else "",
@@ -587,7 +582,7 @@ class BuiltIn:
         random = is_random(node, self._modules)
         if now.cause or random:
             cause = now.cause or _("{name} is random", name=name)
-            self._notes.runs_in_torch(node, cause, random=random)
+            self._notes.runs_in_torch(node, cause)
         now.strategy = "library"
         now.rule = f"{name}: {function}"
         now.note_rule("library", function, self._library.functions.by_name[function])

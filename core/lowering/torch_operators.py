@@ -151,6 +151,7 @@ _RANDOM = _DROPOUTS | {
     *("rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm"),
     *("bernoulli", "multinomial", "normal", "poisson", "binomial", "random", "uniform"),
     *("exponential", "geometric", "cauchy", "log_normal", "gumbel_softmax", "rrelu"),
+    *("standard_gamma", "sample_dirichlet"),
     *("rrelu_with_noise", "fractional_max_pool2d", "fractional_max_pool3d"),
     *("fractional_max_pool2d_with_indices", "fractional_max_pool3d_with_indices"),
 }
@@ -204,7 +205,7 @@ def random_outputs(
 ) -> tuple[tuple[str, ...], ...]:
     """Return for each output of a graph the names of the random operators that it depends on.
 
-    Random values of TVM and of torch cannot be compared: neither is wrong.
+    Where TVM and torch have drawn other numbers, their values cannot be compared: neither is wrong.
 
     `leaves_of`: returns the number of outputs in a node's value.
     `gives_tensors`: whether a node's value has tensors; a shape does not depend on random values.

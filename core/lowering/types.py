@@ -160,7 +160,7 @@ class NodeLowering:
     `functions`: names of the PrimFuncs that these bindings call, at translation.
     `reason`: why it runs in torch although another strategy was chosen: ``no relax operator for
         fft_rfft; runs in torch``; otherwise empty.
-    `random`: whether it draws random numbers, so that its value cannot be compared.
+    `random`: whether it draws random numbers, which may be others than torch's.
     `line`: source line of a user's rule.
     `parts`: the operators that it was decomposed into, in order, as no rule covers it as a whole;
         empty for other nodes. A binding of theirs is one of the node's.

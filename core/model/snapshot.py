@@ -209,7 +209,7 @@ class FxNode(Row, frozen=True, kw_only=True):
     rule: str = ""  # the rule that lowered it; empty for nodes that make no code
     # Reason why it runs in torch although another strategy was chosen; otherwise empty.
     reason: str = ""
-    random: bool = False  # whether it draws random numbers, so that its value cannot be compared
+    random: bool = False  # whether it draws random numbers, which may be others than torch's
     rule_line: SourceLine | None = None  # location of that rule, for a rule of the user's own
     # bindings, functions: ids of the Relax bindings that it made, and of the PrimFuncs that these
     # call, at the end of the passes

@@ -688,8 +688,9 @@ OWN_PASSES = (
         VECTOR_MATH,
         "s_tir",
         _(
-            "Write exp, erf, tanh and sigmoid as arithmetic that vectorizes.\n\nLLVM has no vector "
-            "versions of them: it calls the C library for each element. For float32 and float16; "
+            "Write exp, log, erf, sigmoid, trigonometric and hyperbolic functions as arithmetic "
+            "that vectorizes.\n\nLLVM has no vector versions of them: it calls the C library for "
+            "each element. For float32 and float16; "
             "the results differ by a few units in the last place of float32. NaN stays NaN. It "
             "changes TensorIR, so it belongs after LegalizeOps and FuseTIR, and before the "
             "schedules.\n\nA function with bfloat16 or float8 is skipped, and a note says so: TVM "

@@ -79,7 +79,9 @@ class Without:
             raise self.error
         for variable, reason in failing.items():
             result.update_func(variable, self.module[variable])
-            self.leave_out(str(variable.name_hint), reason)
+            # A pass fails where it finds no block; it has nothing to do there, nor has the user.
+            if _has_blocks(self._functions[variable]):
+                self.leave_out(str(variable.name_hint), reason)
         return result
 
     @cached_property
@@ -114,7 +116,8 @@ class Without:
     def _with_roots(self) -> tvm.IRModule:
         """Return the module after a pass that reads functions at their calls.
 
-        Functions without a root block get one for the pass, and lose it if they stay unchanged.
+        Functions without a root block get one for the pass, and lose it if they stay unchanged,
+        as one without any block has to.
         """
         rooted = {
             variable: function.with_body(_root(function.body))
@@ -128,7 +131,8 @@ class Without:
         for variable, function in rooted.items():
             if function.same_as(kept.get(str(variable.name_hint))):
                 result.update_func(variable, self.module[variable])
-                self.leave_out(str(variable.name_hint), last_line(self.error))
+                if _has_blocks(function):
+                    self.leave_out(str(variable.name_hint), last_line(self.error))
         return result
 
     def _with_hidden(self) -> tvm.IRModule:
@@ -172,6 +176,13 @@ def _updated(
 
 _HIDDEN = "lowerscope.hidden"
 """Name of the external function that a hidden body calls."""
+
+
+def _has_blocks(function: tirx.PrimFunc) -> bool:
+    """Return whether a function has a block that computes something, beside its root block."""
+    found: list[SBlockRealize] = []
+    tvm_ffi.structural_walk(function.body, (SBlockRealize, found.append))
+    return any(not each.same_as(function.body) for each in found)
 
 
 def _hidden(function: tirx.PrimFunc) -> tirx.PrimFunc:

@@ -1,8 +1,9 @@
-"""Exponential functions and the like as arithmetic, which can be vectorized.
+"""Exponential functions, logarithms and the like as arithmetic, which can be vectorized.
 
-LLVM has no vector form of ``exp``, ``erf`` and ``tanh``: it calls a function of the C library for
-each element. These are within a few units in the last place of float32 of its results; NaN stays
-NaN, and infinities have their limits. Results smaller than 2**-125 are 0.
+LLVM has no vector form of ``exp``, ``log``, ``sin`` or ``tanh``: it calls a function of the C
+library for each element. These are within a few units in the last place of float32 of its results;
+NaN stays NaN, and infinities have their limits. Results of exponential functions that are smaller
+than 2**-125 are 0, and angles beyond 2**50 are reduced to an arbitrary one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import tirx
+from tvm.s_tir import SBlock
 
 from lowerscope.core.model.texts import _
 
@@ -63,9 +65,15 @@ def _emulated(function: tirx.PrimFunc) -> str:
 
 
 def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Return a function with its supported float32 and float16 calls replaced by arithmetic."""
+    """Return a function with its supported float32 and float16 calls replaced by arithmetic.
+
+    Tests for NaN of float64 as well; not in a reduction, which schedules know by its form.
+    """
+    reduces = _reduces(function)
 
     def expanded(call: Any) -> Any:
+        if str(getattr(call.op, "name", "")) == "tirx.isnan" and not reduces:
+            return _is_nan(call)
         form = _FORMS.get(str(getattr(call.op, "name", "")))
         dtype = str(call.ty.dtype) if form is not None else ""
         if form is None or dtype not in ("float32", "float16"):
@@ -79,13 +87,31 @@ def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
     return function if body.same_as(function.body) else function.with_body(body)
 
 
+def _reduces(function: tirx.PrimFunc) -> bool:
+    found: list[SBlock] = []
+    tvm_ffi.structural_walk(function.body, (SBlock, found.append))
+    return any(each.init is not None for each in found)
+
+
+def _is_nan(call: Any) -> Any:
+    """Return a test for NaN by the bits, as TVM has no vectors of its own."""
+    value = call.args[0]
+    dtype = str(value.ty.dtype)
+    if dtype not in ("float32", "float64"):
+        return call
+    bits = dtype.replace("float", "int")
+    infinity = 0x7F800000 if dtype == "float32" else 0x7FF0000000000000
+    size = tirx.reinterpret(bits, value) & tirx.max_value(bits)
+    return size > tirx.const(infinity, bits)
+
+
 def _number(value: float) -> Any:
     return tirx.const(value, "float32")
 
 
 def _bound(name: str, value: Any, then: Callable[[Any], Any]) -> Any:
     """Return an expression of a value that is computed once."""
-    var = tirx.Var(name, "float32")
+    var = tirx.Var(name, str(value.ty.dtype))
     return tirx.Let(var, value, then(var))
 
 
@@ -161,7 +187,204 @@ def _sigmoid(x: Any) -> Any:
     return _number(1.0) / (_number(1.0) + _exp(_number(0.0) - x))
 
 
+def _sinh(x: Any) -> Any:
+    def far(half: Any) -> Any:
+        # In this order, as the square of the exponential function may be too large.
+        return _number(0.5) * half * half - _number(0.5) / (half * half)
+
+    def of(size: Any) -> Any:
+        large = _bound("half", _exp(size * _number(0.5)), far)
+        near = _bound("square", size * size, lambda y: _polynomial(y, _SINH) * y * size + size)
+        return _bound("value", tirx.Select(size > _number(1.0), large, near), signed)
+
+    def signed(value: Any) -> Any:
+        return tirx.Select(x < _number(0.0), _number(0.0) - value, value)
+
+    return _bound("size", _size(x), of)
+
+
+def _cosh(x: Any) -> Any:
+    return _bound(
+        "half",
+        _exp(_size(x) * _number(0.5)),
+        lambda half: _number(0.5) * half * half + _number(0.5) / (half * half),
+    )
+
+
+def _size(x: Any) -> Any:
+    return tirx.Select(x < _number(0.0), _number(0.0) - x, x)
+
+
+# Cephes, sinhf: between -1 and 1.
+_SINH = (2.03721912945e-4, 8.33028376239e-3, 1.66667160211e-1)
+
+# Cephes, logf: of the mantissa less 1, between sqrt(1/2) - 1 and sqrt(2) - 1.
+_LOG = (
+    *(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1),
+    *(-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1),
+)
+_SQRT_HALF = 0x3F3504F3
+"""Bits of sqrt(1/2)."""
+
+
+def _log(x: Any) -> Any:
+    small = x < _number(2.0**-126)
+
+    def of(bits: Any) -> Any:
+        exponent = (bits - tirx.const(_SQRT_HALF, "int32")) >> tirx.const(23, "int32")
+        return _bound("exponent", exponent, lambda e: parts(bits, e))
+
+    def parts(bits: Any, exponent: Any) -> Any:
+        mantissa = tirx.reinterpret("float32", bits - (exponent << tirx.const(23, "int32")))
+        whole = tirx.Cast("float32", exponent) - tirx.Select(small, _number(23.0), _number(0.0))
+        return _bound("m", mantissa - _number(1.0), lambda m: series(m, whole))
+
+    def series(m: Any, whole: Any) -> Any:
+        rest = _polynomial(m, _LOG) * m * m * m + whole * _number(_LN_2[1])
+        value = m + (rest - _number(0.5) * m * m) + whole * _number(_LN_2[0])
+        infinite = _number(float("inf"))
+        value = tirx.Select(x < infinite, value, x)
+        value = tirx.Select(x > _number(0.0), value, _number(float("nan")))
+        return tirx.Select(tirx.EQ(x, _number(0.0)), _number(0.0) - infinite, value)
+
+    # Subnormal numbers have no exponent of their own.
+    normal = tirx.Select(small, x * _number(2.0**23), x)
+    return _bound("bits", tirx.reinterpret("int32", normal), of)
+
+
+# Cephes, sinf and cosf: between -pi/4 and pi/4.
+_SIN = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+_COS = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+
+_HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
+"""Pi/2 in parts of 33 bits: small multiples of the first two are exact in float64."""
+_ROUNDING_64 = 6755399441055744.0
+"""1.5 * 2**52: added to a float64, it leaves its integer in the lowest bits."""
+
+
+def _of_angle(then: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Any]:
+    """Return the form of a function of an angle.
+
+    `then`: called with the sine and the cosine of the angle less its multiple of pi/2, and with
+        that multiple modulo 4, as an int32.
+    """
+
+    def double(value: float) -> Any:
+        return tirx.const(value, "float64")
+
+    def of(x: Any) -> Any:
+        shifted = x * double(0.6366197723675814) + double(_ROUNDING_64)
+        return _bound("shifted", shifted, lambda t: reduced(x, t))
+
+    def reduced(x: Any, t: Any) -> Any:
+        quadrant = tirx.Cast("int32", tirx.reinterpret("int64", t) & tirx.const(3, "int64"))
+        rest = _bound("turns", t - double(_ROUNDING_64), lambda turns: less(x, turns))
+        return _bound("quadrant", quadrant, lambda q: _bound("r", rest, lambda r: both(r, q)))
+
+    def less(x: Any, turns: Any) -> Any:
+        for part in _HALF_PI:
+            x = x - turns * double(part)
+        return tirx.Cast("float32", x)
+
+    def both(r: Any, quadrant: Any) -> Any:
+        r = _within(r, -0.8, 0.8)
+        return _bound("angle", r, lambda r: _bound("square", r * r, lambda z: ends(r, z, quadrant)))
+
+    def ends(r: Any, z: Any, quadrant: Any) -> Any:
+        sine = _polynomial(z, _SIN) * z * r + r
+        cosine = _polynomial(z, _COS) * z * z - _number(0.5) * z + _number(1.0)
+        return _bound("s", sine, lambda s: _bound("c", cosine, lambda c: then(s, c, quadrant)))
+
+    return lambda x: _bound("wide", tirx.Cast("float64", x), of)
+
+
+def _sine_at(sine: Any, cosine: Any, quadrant: Any) -> Any:
+    one, two = tirx.const(1, "int32"), tirx.const(2, "int32")
+    value = tirx.Select(tirx.EQ(quadrant & one, one), cosine, sine)
+    return tirx.Select(tirx.EQ(quadrant & two, two), _number(0.0) - value, value)
+
+
+def _cosine_at(sine: Any, cosine: Any, quadrant: Any) -> Any:
+    return _sine_at(sine, cosine, quadrant + tirx.const(1, "int32"))
+
+
+def _tangent_at(sine: Any, cosine: Any, quadrant: Any) -> Any:
+    odd = tirx.EQ(quadrant & tirx.const(1, "int32"), tirx.const(1, "int32"))
+    above = tirx.Select(odd, _number(0.0) - cosine, sine)
+    return above / tirx.Select(odd, sine, cosine)
+
+
+# Cephes, atanf: between -tan(pi/8) and tan(pi/8).
+_ATAN = (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)
+
+
+def _atan(x: Any) -> Any:
+    def of(size: Any) -> Any:
+        far, middle = size > _number(2.414213562373095), size > _number(0.4142135623730950)
+        above = tirx.Select(far, _number(-1.0), size - _number(1.0))
+        below = tirx.Select(far, size, size + _number(1.0))
+        part = tirx.Select(middle, above / below, size)
+        start = tirx.Select(far, _number(1.5707963267948966), _number(0.7853981633974483))
+        return _bound("part", part, lambda p: series(p, tirx.Select(middle, start, _number(0.0))))
+
+    def series(p: Any, start: Any) -> Any:
+        value = _bound("square", p * p, lambda z: _polynomial(z, _ATAN) * z * p + p + start)
+        return _bound("value", value, signed)
+
+    def signed(value: Any) -> Any:
+        return tirx.Select(x < _number(0.0), _number(0.0) - value, value)
+
+    return _bound("size", _size(x), of)
+
+
+# Cephes, asinf: between 0 and 1/2.
+_ASIN = (4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6666752422e-1)
+
+
+def _arc(then: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Any]:
+    """Return the form of arcsine or arccosine.
+
+    `then`: called with the argument, whether its size is above 1/2, and the arcsine of its size, or
+        there of ``sqrt((1 - size) / 2)``.
+    """
+
+    def of(x: Any) -> Any:
+        return _bound("size", _size(x), lambda size: halved(x, size, size > _number(0.5)))
+
+    def halved(x: Any, size: Any, large: Any) -> Any:
+        square = tirx.Select(large, _number(0.5) - _number(0.5) * size, size * size)
+        return _bound("square", square, lambda z: root(x, size, large, z))
+
+    def root(x: Any, size: Any, large: Any, z: Any) -> Any:
+        part = tirx.Select(large, tirx.sqrt(z), size)
+        value = _bound("part", part, lambda p: _polynomial(z, _ASIN) * z * p + p)
+        return _bound("arc", value, lambda arc: then(x, large, arc))
+
+    return of
+
+
+def _arcsine(x: Any, large: Any, arc: Any) -> Any:
+    value = tirx.Select(large, _number(1.5707963267948966) - _number(2.0) * arc, arc)
+    return tirx.Select(x < _number(0.0), _number(0.0) - value, value)
+
+
+def _arccosine(x: Any, large: Any, arc: Any) -> Any:
+    twice = _number(2.0) * arc
+    near = tirx.Select(x < _number(0.0), _number(3.141592653589793) - twice, twice)
+    signed = tirx.Select(x < _number(0.0), _number(0.0) - arc, arc)
+    return tirx.Select(large, near, _number(1.5707963267948966) - signed)
+
+
 _FORMS: dict[str, Callable[[Any], Any]] = {
+    "tirx.acos": _arc(_arccosine),
+    "tirx.asin": _arc(_arcsine),
+    "tirx.atan": _atan,
+    "tirx.cos": _of_angle(_cosine_at),
+    "tirx.cosh": _cosh,
+    "tirx.log": _log,
+    "tirx.sin": _of_angle(_sine_at),
+    "tirx.sinh": _sinh,
+    "tirx.tan": _of_angle(_tangent_at),
     "tirx.exp": _exp,
     "tirx.tanh": _odd(9.0, _TANH, _TANH_BELOW),
     "tirx.erf": _odd(4.0, _ERF, _ERF_BELOW),

@@ -118,8 +118,15 @@ class Execution:
         # An instrument cannot be removed.
         self._machine.set_instrument(told or (lambda *_unused: 0))
 
-    def outputs(self) -> tuple[torch.Tensor, ...]:
-        """Run once and return copies of the outputs, with tuples flattened."""
+    def outputs(self, seed: int | None = None) -> tuple[torch.Tensor, ...]:
+        """Run once and return copies of the outputs, with tuples flattened.
+
+        Args:
+            seed: Of random numbers. What draws them runs in torch, as it does in torch's own run,
+                and in the same order.
+        """
+        if seed is not None:
+            torch.manual_seed(seed)
         return tuple(to_torch(value) for value in _leaves(self.call()))
 
 

@@ -66,6 +66,12 @@ _CASTS: Mapping[Any, torch.dtype] = {
 }
 
 
+_DRAWING = frozenset(
+    {"rand", "rand_like", "randn", "randn_like", "normal", "normal_", "uniform_", "bernoulli"}
+)
+"""Functions that draw other random numbers in another dtype."""
+
+
 def precise_run(
     model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: CallSpec
 ) -> PreciseRun | None:
@@ -209,6 +215,8 @@ class Widened(TorchFunctionMode):
         if torch.is_autocast_enabled("cpu"):
             # Autocast casts float32 only, and leaves float64 unchanged.
             self.note(torch.get_autocast_dtype("cpu"))
+        if (name := func.__name__.partition(".")[0]) in _DRAWING:
+            return self._drawn(func, name, args, kwargs or {})
         args = tuple(mapped(each, self._wide) for each in args)
         if func in _CASTS:
             self.note(_CASTS[func])
@@ -219,6 +227,26 @@ class Widened(TorchFunctionMode):
         given = {_storage(each) for each in args if isinstance(each, torch.Tensor)}
         # A view has been rounded already, and what was written in place has other views.
         return result if _storage(result) in given else self.shaken(result)
+
+    def _drawn(
+        self,
+        func: Callable[..., Any],
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        """Draw random numbers in the model's own dtype: in float64, torch draws others."""
+
+        def own(value: Any) -> Any:
+            is_wide = isinstance(value, torch.Tensor) and value.dtype is torch.float64
+            return value.to(self.coarsest) if is_wide else value
+
+        narrow = mapped(args, own)
+        if name.endswith("_"):
+            return args[0].copy_(func(*narrow, **kwargs))
+        if name.startswith("rand"):
+            kwargs = {"dtype": self.coarsest, **kwargs}
+        return widened(func(*narrow, **{k: mapped(each, own) for k, each in kwargs.items()}))
 
     def shaken(self, value: torch.Tensor) -> torch.Tensor:
         """Return float64 values with one rounding up or down at each."""

@@ -479,7 +479,8 @@ class KeptRun:
             assert self.parts is not None
             theirs, missing = self._theirs(part.node, self.parts.of[part.node].index(part))
             random = self.parts.random.get(part.node)
-            reason = random.reason if random else missing
+            drew_others = random is not None and self.in_run.get(part.node) == random
+            reason = random.reason if random is not None and drew_others else missing
             return _Sides(tensor, theirs, items, reason, part=part)
         return _Sides(tensor, None, items, _NO_REFERENCE)
 

@@ -86,6 +86,7 @@ def node_runs(
         progress.report(doing, index / len(run.calls.calls))
         comparison.take(index, tensors, why_not)
 
+    torch.manual_seed(recipe.seed)
     try:
         seen = run.run(alone.note, take, progress)
         times = run.times(seen, repeats, progress)

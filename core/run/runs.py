@@ -137,7 +137,7 @@ def calls_told(named: NamedCalls, progress: Progress) -> Iterator[None]:
 
 
 def followed_outputs(
-    execution: Execution, named: NamedCalls, progress: Progress
+    execution: Execution, seed: int, named: NamedCalls, progress: Progress
 ) -> tuple[torch.Tensor, ...]:
     """Run once, as `Execution.outputs`, and notify `progress` of each call, in `calls_told`.
 
@@ -147,7 +147,7 @@ def followed_outputs(
     progress.at_call(0, False)
     execution.watch(follower.tell)
     try:
-        return execution.outputs()
+        return execution.outputs(seed)
     except LowerscopeError as error:
         place = place_of(follower.index, follower.inside, named.names)
         raise error_of(
@@ -300,7 +300,7 @@ def _run_at(
         named, others = named_results(returned), other_outputs(returned)
     progress.report(doing_at(_("Running the model"), sizes))
     execution = Execution(stages.built.executable, "main", stages.arguments(values))
-    actual = followed_outputs(execution, calls, progress)
+    actual = followed_outputs(execution, recipe.seed, calls, progress)
     progress.report(doing_at(_("Comparing with {side}", side=side), sizes))
     verdict, expected = judge_run(stages, recipe, values, actual, named)
     verdict = replace(verdict, outputs=(*verdict.outputs, *others))

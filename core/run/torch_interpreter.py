@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -56,18 +57,27 @@ class TorchInterpreter:
         self._nodes = iter(graph_module.graph.nodes)
         self._wanted = wanted
         self._kept: dict[str, Any] = {}
-        self._seed: int | None = seed
+        self._numbers = _seeded(seed)
+
+    @contextmanager
+    def _run(self) -> Iterator[None]:
+        """Run nodes with random numbers of their own: other runs go on in between."""
+        others = torch.get_rng_state()
+        torch.set_rng_state(self._numbers)
+        try:
+            with self._mode():
+                yield
+        finally:
+            self._numbers = torch.get_rng_state()
+            torch.set_rng_state(others)
 
     def take(self, name: str) -> Any:
         """Run up to a node, and return its value as it was just after it.
 
         Raises any error of torch on the way. Each value can be taken once.
         """
-        if self._seed is not None:
-            torch.manual_seed(self._seed)
-            self._seed = None
         interpreter = self._interpreter
-        with self._mode():
+        with self._run():
             while name not in self._kept:
                 node = next(self._nodes)
                 value = interpreter.env[node] = interpreter.run_node(node)
@@ -89,7 +99,7 @@ class TorchInterpreter:
         """
         interpreter, left = self._interpreter, set(names)
         found: list[Callable[[], Any]] = []
-        with self._mode():
+        with self._run():
             while left:
                 node = next(self._nodes)
                 if node.name in left and node.op.startswith("call_"):
@@ -101,6 +111,11 @@ class TorchInterpreter:
                 for dead in interpreter.user_to_last_uses.get(node, ()):
                     del interpreter.env[dead]
         return tuple(found)
+
+
+def _seeded(seed: int) -> torch.Tensor:
+    """Return the state of torch's random numbers after a seed."""
+    return torch.Generator().manual_seed(seed).get_state()
 
 
 class TorchValues:

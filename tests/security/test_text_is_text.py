@@ -301,7 +301,7 @@ def check_what_a_child_says(window: MainWindow, trap: Trap) -> None:
     window.banner.show_message(text, "info")
     assert wait_until(window.status.job.isVisible)
     check_shown(window, trap)
-    assert window.status.job.text() == f"{text}… 50 %"
+    assert window.status.job.whole() == f"{text}… 50 %"
     assert text in window.panes.log.toPlainText()
     assert shows(window.panes.problems, text)
     document.say("")

@@ -203,27 +203,30 @@ class Gutter(QWidget):
         return QSize(self._width, 0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        colours = theme.current()
+        colours, editor, width = theme.current(), self._editor, self.width()
         painter = QPainter(self)
         painter.fillRect(event.rect(), QColor(colours.code_ground))
         painter.setFont(self.font_of_numbers)
-        caret = self._editor.caret_line()
-        for number, place in self._editor.visible_lines(event.rect()):
-            row = QRectF(0, place.top(), self.width(), place.height())
-            if heading := self._editor.heading(number):
-                row.setTop(self._editor.top_of_heading(number, row))
-                paint_heading(painter, heading, row, self.width() + self._editor.viewport().width())
+        accent, text, quiet = (
+            QColor(each) for each in (colours.accent, colours.text, colours.quiet)
+        )
+        caret = editor.caret_line()
+        for number, place in editor.visible_lines(event.rect()):
+            row = QRectF(0, place.top(), width, place.height())
+            if heading := editor.heading(number):
+                row.setTop(editor.top_of_heading(number, row))
+                paint_heading(painter, heading, row, width + editor.viewport().width())
                 continue
-            self._editor.paint_ground(painter, number, row)
-            if self._editor.is_selected(number):
-                bar = QRectF(0, place.top(), _BAR, place.height())
-                painter.fillRect(bar, QColor(colours.accent))
-            if self._editor.is_here(number):
+            editor.paint_ground(painter, number, row, caret)
+            if editor.is_selected(number):
+                painter.fillRect(QRectF(0, place.top(), _BAR, place.height()), accent)
+            if editor.is_here(number):
                 self._paint_arrow(painter, round(place.center().y()))
             self._paint_chevron(painter, number, round(place.center().y()))
-            painter.setPen(QColor(colours.text if number == caret else colours.quiet))
-            shown = self._editor.content.number(number)
-            self.draw_number(painter, shown or CONTINUES, self.width() - _RIGHT, place)
+            painter.setPen(text if number == caret else quiet)
+            self.draw_number(
+                painter, editor.content.number(number) or CONTINUES, width - _RIGHT, place
+            )
 
     def draw_number(self, painter: QPainter, number: int | str, right: float, row: QRectF) -> None:
         """Draw a number right-aligned at ``right``."""
@@ -582,21 +585,25 @@ class CodeText(PlainTextEdit):
         place = self.blockBoundingGeometry(block).topLeft() + self.contentOffset()
         left, top, begin, end = place.x(), place.y(), area.top(), area.bottom()
         number, line_of = block.blockNumber(), self._shown.rows.line_of
-        bounds = self.blockBoundingRect
+        bounds, measured = self.blockBoundingRect, -1.0
+        x = y = height = 0.0
         while block.isValid():
             # Its geometry would be found by adding up the heights of all above it.
-            rect, layout = bounds(block), block.layout()
-            x, y, height = 0.0, 0.0, rect.height()
-            if layout.lineCount():
-                # The first block has the document's margin above its line.
-                line = layout.lineAt(0)
-                x, y, height = line.x(), line.y(), line.height()
+            rect = bounds(block)
+            if (whole := rect.height()) != measured:
+                # Blocks of one height have their line at one place in them; the first and the
+                # last one have the document's margin as well.
+                layout, measured = block.layout(), whole
+                x, y, height = 0.0, 0.0, whole
+                if layout.lineCount():
+                    line = layout.lineAt(0)
+                    x, y, height = line.x(), line.y(), line.height()
             if top + y > end:
                 break
             if top + y + height >= begin:
                 row = QRectF(left + x, top + y, rect.width() - x, height)
                 yield line_of(number), block, row
-            top += rect.height()
+            top += whole
             number, block = number + 1, block.next()
 
     def line_at(self, y: float) -> int:
@@ -957,16 +964,18 @@ class CodeEditor(CodeText):
         """Return the caret's line, or -1 without the focus."""
         return self.place(self.textCursor().position())[0] if self.hasFocus() else -1
 
-    def paint_ground(self, painter: QPainter, number: int, row: QRectF) -> None:
-        """Paint the background of a line over a row."""
+    def paint_ground(self, painter: QPainter, number: int, row: QRectF, caret: int) -> None:
+        """Paint the background of a line over a row; ``caret`` is the line of the caret."""
         colours = theme.current()
         ground = self.marks.ground(number, colours)
-        if not ground and number == self.caret_line():
+        if not ground and number == caret:
             ground = colours.hover
         if ground:
             painter.fillRect(row, QColor(ground))
 
-    def paint_behind(self, painter: QPainter, number: int, block: QTextBlock, row: QRectF) -> None:
+    def paint_behind(
+        self, painter: QPainter, number: int, block: QTextBlock, row: QRectF, caret: int
+    ) -> None:
         """Paint what is behind the text of a line; the text begins at ``row``."""
         if (heading := self.heading(number)) is not None:
             left, top = -self._gutter.width(), self.top_of_heading(number, row)
@@ -974,7 +983,7 @@ class CodeEditor(CodeText):
             paint_heading(painter, heading, area, self.viewport().width() - left)
             return
         whole = QRectF(0, row.top(), self.viewport().width(), row.height())
-        self.paint_ground(painter, number, whole)
+        self.paint_ground(painter, number, whole, caret)
         paint_matches(painter, self.marks, number, block, row, theme.current())
 
     def paint_over(self, painter: QPainter, number: int, block: QTextBlock, row: QRectF) -> None:
@@ -1162,10 +1171,10 @@ class CodeEditor(CodeText):
         self._place_gutter()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        rows = list(self.visible(event.rect()))
+        rows, caret = list(self.visible(event.rect())), self.caret_line()
         painter = QPainter(self.viewport())
         for line, block, row in rows:
-            self.paint_behind(painter, line, block, row)
+            self.paint_behind(painter, line, block, row, caret)
         painter.end()
         super().paintEvent(event)
         painter = QPainter(self.viewport())

@@ -526,7 +526,7 @@ class DiffEditor(CodeEditor):
     def is_selected(self, number: int) -> bool:
         return number == self.caret_line()
 
-    def paint_ground(self, painter: QPainter, number: int, row: QRectF) -> None:
+    def paint_ground(self, painter: QPainter, number: int, row: QRectF, caret: int) -> None:
         colours = theme.current()
         found = self.diff.row(number)
         if found.is_heading:
@@ -549,8 +549,10 @@ class DiffEditor(CodeEditor):
         pair = self.diff.pair(row)
         return pair is not None and pair[0].strip() != pair[1].strip()
 
-    def paint_behind(self, painter: QPainter, number: int, block: QTextBlock, row: QRectF) -> None:
-        super().paint_behind(painter, number, block, row)
+    def paint_behind(
+        self, painter: QPainter, number: int, block: QTextBlock, row: QRectF, caret: int
+    ) -> None:
+        super().paint_behind(painter, number, block, row, caret)
         found = self.diff.row(number)
         if found.kind not in CHANGES or not found.line(self.side) or not block.layout().lineCount():
             return
@@ -668,10 +670,10 @@ class _DiffGutter(Gutter):
         painter.fillRect(event.rect(), QColor(colours.code_ground))
         painter.setFont(self.font_of_numbers)
         parts = editor.diff.parts
-        lines = editor.visible_lines(event.rect())
+        lines, caret = editor.visible_lines(event.rect()), editor.caret_line()
         for number, place in lines:
             area = QRectF(0, place.top(), self.width(), place.height())
-            editor.paint_ground(painter, number, area)
+            editor.paint_ground(painter, number, area, caret)
             row = editor.diff.row(number)
             painter.setPen(QColor(colours.quiet if row.kind == "same" else colours.text))
             right = 0.0
@@ -695,7 +697,7 @@ class _DiffGutter(Gutter):
             painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
         for number, place in lines:
             editor.paint_heading(painter, self, number, place)
-            if number == editor.caret_line():
+            if number == caret:
                 bar = QRectF(0, place.top(), 3, place.height())
                 painter.fillRect(bar, QColor(colours.accent))
 

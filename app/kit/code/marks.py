@@ -86,7 +86,7 @@ class LineSet:
                 self._lasts.append(last)
 
     def __contains__(self, line: int) -> bool:
-        i = bisect_right(self._firsts, line) - 1
+        i = bisect_right(self._firsts, line) - 1 if self._firsts else -1
         return i >= 0 and line <= self._lasts[i]
 
     def __bool__(self) -> bool:

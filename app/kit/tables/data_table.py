@@ -32,7 +32,6 @@ from PySide6.QtGui import (
     QKeyEvent,
     QKeySequence,
     QPainter,
-    QPalette,
     QResizeEvent,
     QShowEvent,
     QTextLayout,
@@ -273,10 +272,11 @@ def draw_line(
     *,
     right: bool = False,
     metrics: TextMetrics | None = None,
+    elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
 ) -> float:
     """Draw a line of text, elided to its room and vertically centred in it; return its end."""
     metrics = metrics or TextMetrics(font)
-    shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(0.0, room.width()) + 0.5)
+    shown = metrics.elidedText(text, elide, max(0.0, room.width()) + 0.5)
     width = metrics.horizontalAdvance(shown)
     left = room.right() - width if right else room.left()
     painter.setFont(font)
@@ -437,66 +437,6 @@ class CellDelegate(WholeWords):
             x = whole.left() + gauge.mark * whole.width()
             painter.fillRect(QRectF(x, whole.top() - 3, 1, _GAUGE + 6), QColor(colours.quiet))
         painter.restore()
-
-
-# --- Rows of a tree or list with a quiet note at the right ---
-
-NOTE = int(Qt.ItemDataRole.UserRole) + 1
-"""Item data role of the note's text."""
-
-GAP, EDGE = 10, 8
-
-# Each union of flags is made by Python, for every row that is painted.
-_LEFT_SIDE = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
-_RIGHT_SIDE = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight)
-
-
-class NoteDelegate(WholeWords):
-    """Delegate that draws each row's text at the left and its note at the right.
-
-    Where there is no room for both, the note is elided first, to a third of the row.
-    """
-
-    def cut_words(self, option: QStyleOptionViewItem, index: Index) -> str:
-        self.initStyleOption(option, index)
-        text, note = option.text, str(index.data(NOTE) or "")
-        metrics = TextMetrics(option.font)
-        width, of_note = _shares(metrics, text, note, option.rect.width() - 4 - EDGE)
-        if metrics.horizontalAdvance(text) > width:
-            return text
-        return note if metrics.horizontalAdvance(note) > of_note else ""
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        self.initStyleOption(option, index)
-        text, note = option.text, str(index.data(NOTE) or "")
-        option.text = ""
-        style = option.widget.style() if option.widget is not None else QApplication.style()
-        style.drawControl(QStyle.ControlElement.CE_ItemViewItem, option, painter, option.widget)
-        selected = bool(option.state & QStyle.StateFlag.State_Selected)
-        colours = theme.current()
-        metrics = TextMetrics(option.font)
-        room = option.rect.adjusted(4, 0, -EDGE, 0)
-        painter.save()
-        painter.setFont(option.font)
-        width, of_note = _shares(metrics, text, note, room.width())
-        if note:
-            painter.setPen(QColor(colours.accent if selected else colours.quiet))
-            shown = metrics.elidedText(note, Qt.TextElideMode.ElideRight, of_note)
-            painter.drawText(room, _RIGHT_SIDE, shown)
-        own = option.palette.color(QPalette.ColorRole.Text)
-        painter.setPen(QColor(colours.accent) if selected else own)
-        elided = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, width)
-        painter.drawText(room, _LEFT_SIDE, elided)
-        painter.restore()
-
-
-def _shares(metrics: TextMetrics, text: str, note: str, room: float) -> tuple[float, float]:
-    """Return the widths that a text and its note get of a row."""
-    if not note:
-        return room, 0.0
-    wanted, left = metrics.horizontalAdvance(note), room - GAP - metrics.horizontalAdvance(text)
-    of_note = min(wanted, max(left, room / 3))
-    return room - GAP - of_note, of_note
 
 
 # Context menu of a table's columns: the keyboard equivalent of sorting and resizing by mouse.
@@ -862,8 +802,8 @@ class Table(QTableView):
     # Qt
 
     def sizeHintForColumn(self, column: int) -> int:
-        title = TextMetrics(self.horizontalHeader().font())
-        width = title.horizontalAdvance(self._model.columns[column].title)
+        title = self._model.worded(self._model.columns[column].title)
+        width = TextMetrics(self.horizontalHeader().font()).horizontalAdvance(title)
         # As wide as the widest of the first rows: measuring all of a long table would take long.
         texts: dict[tuple[bool, bool], set[str]] = {}
         before = 0.0

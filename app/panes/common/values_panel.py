@@ -94,7 +94,7 @@ class ValuesPanel(QWidget):
         name = self._entity.partition(":")[2]
         title = _("Save the values of {name}", name=name)
         kinds = _("NumPy arrays (*.npy)")
-        if path := file_to_save(self, title, f"{name}.npy", kinds, ".npy"):
+        if path := file_to_save(self, title, f"{name}.npy", kinds):
             self.save_to(path)
 
 

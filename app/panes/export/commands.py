@@ -470,13 +470,10 @@ class ExportCommands(QObject):
             "Graphviz (*.dot);;GraphML (*.graphml);;Node-link JSON (*.json)"
         )
         title = _("Save picture")
-        path, chosen = QFileDialog.getSaveFileName(self._host.widget, title, "graph.svg", kinds)
+        path = file_to_save(self._host.widget, title, "graph.svg", kinds)
         if not path:
             return
         kind = Path(path).suffix.lower().removeprefix(".")
-        if kind not in PICTURES:
-            kind = chosen.rpartition(".")[2].rstrip(")") or "svg"
-            path = f"{path}.{kind}"
         if kind in PAINTED:
             painter, area = canvas.picture(seen=seen)
             name = Path(path).stem

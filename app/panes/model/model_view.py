@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import PurePath
 
-from PySide6.QtCore import QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QGuiApplication, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import (
     QAbstractButton,
     QMenu,
     QSizePolicy,
     QStackedWidget,
+    QStyle,
+    QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
 )
@@ -23,15 +25,18 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton, icon
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.pane_messages import EmptyState
-from lowerscope.app.kit.tables.data_table import NOTE, NoteDelegate
-from lowerscope.app.kit.typefaces import ui_font
+from lowerscope.app.kit.tables.data_table import Index, WholeWords, draw_line
+from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 from lowerscope.app.panes.common.descriptions import nothing_words
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.snapshot import FunctionRecord, ModuleRecord, Snapshot
 from lowerscope.core.model.texts import _, _n
 
 ROW_HEIGHT, SECTION_HEIGHT = 24, 32
+_LEFT, _GAP, _RIGHT = 4, 10, 8
 ENTITY = Qt.ItemDataRole.UserRole
+NOTE = int(ENTITY) + 1
+"""Item data role of the quiet text at the right of a row."""
 
 
 class ModelView(Pane):
@@ -48,7 +53,7 @@ class ModelView(Pane):
         self._functions: tuple[str, ...] = ()  # Ids of those that are listed.
         self.tree = QTreeWidget()
         self.tree.setAccessibleName(_("Parts of the model"))
-        self.tree.setItemDelegate(NoteDelegate(self.tree))
+        self.tree.setItemDelegate(_PartDelegate(self.tree))
         self.tree.setHeaderHidden(True)
         self.tree.setIndentation(12)
         self.tree.setProperty("inset", True)
@@ -208,6 +213,60 @@ class ModelView(Pane):
         if entity:
             extend = bool(QGuiApplication.keyboardModifiers() & EXTENDING)
             self._document.select((entity,), extend=extend)
+
+
+class _PartDelegate(WholeWords):
+    """Delegate that paints a row's name at the left and its note at the right.
+
+    Where there is no room for both, the note is elided first, to a third of the row.
+    """
+
+    def _measure(
+        self, option: QStyleOptionViewItem, index: Index
+    ) -> tuple[str, str, TextMetrics, float, float]:
+        """Return a row's name and note, their metrics, and the widths that they get."""
+        self.initStyleOption(option, index)
+        text, note = option.text, str(index.data(NOTE) or "")
+        metrics, room = TextMetrics(option.font), option.rect.width() - _LEFT - _RIGHT
+        if not note:
+            return text, note, metrics, room, 0.0
+        spare = room - _GAP - metrics.horizontalAdvance(text)
+        of_note = min(metrics.horizontalAdvance(note), max(spare, room / 3))
+        return text, note, metrics, room - _GAP - of_note, of_note
+
+    def cut_words(self, option: QStyleOptionViewItem, index: Index) -> str:
+        text, note, metrics, width, of_note = self._measure(option, index)
+        if metrics.horizontalAdvance(text) > width:
+            return text
+        return note if metrics.horizontalAdvance(note) > of_note else ""
+
+    # Qt
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        text, note, metrics, width, of_note = self._measure(option, index)
+        if option.state & _MARKED:
+            option.text = ""
+            style, panel = option.widget.style(), QStyle.ControlElement.CE_ItemViewItem
+            style.drawControl(panel, option, painter, option.widget)
+        colours, font = theme.current(), option.font
+        selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        own = colours.accent if selected else option.palette.color(QPalette.ColorRole.Text).name()
+        room = QRectF(option.rect).adjusted(_LEFT, 0, -_RIGHT, 0)
+        if note:
+            quiet = colours.accent if selected else colours.quiet
+            place = QRectF(room.right() - of_note, room.top(), of_note, room.height())
+            draw_line(painter, place, note, font, quiet, right=True, metrics=metrics)
+        room.setWidth(width)
+        middle = Qt.TextElideMode.ElideMiddle
+        draw_line(painter, room, text, font, own, metrics=metrics, elide=middle)
+
+
+_MARKED = (
+    QStyle.StateFlag.State_Selected
+    | QStyle.StateFlag.State_MouseOver
+    | QStyle.StateFlag.State_HasFocus
+)
+"""The states in which a row has a background or a frame."""
 
 
 def _origin(function: FunctionRecord, nodes: Sequence[str]) -> str:

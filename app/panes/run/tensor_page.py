@@ -571,7 +571,7 @@ class TensorPage(QWidget):
             return
         name = f"{self._name()}-{side}.npy"
         title, kinds = _("Save {name}", name=name), _("NumPy arrays (*.npy)")
-        if path := file_to_save(self, title, name, kinds, ".npy"):
+        if path := file_to_save(self, title, name, kinds):
             # The values selected before, whatever is shown by now.
             self._save(record.place, side, path)
 

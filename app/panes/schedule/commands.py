@@ -379,7 +379,7 @@ class ScheduleCommands(QObject):
         if schedule is None:
             return
         title = _("Save the schedule")
-        if path := file_to_save(self._host.widget, title, name, FILES, ".json"):
+        if path := file_to_save(self._host.widget, title, name, FILES):
             with self._document.reporting():
                 save_schedules([schedule], path)
                 self._document.notify(_("Saved as {path}.", path=path), "info")

@@ -117,7 +117,7 @@ class PipelineEditing(QObject):
         """Select a file in a dialog, and save the pipeline to it."""
         recipe = self._document.wanted
         title = _("Save the pipeline")
-        path = file_to_save(self._host.widget, title, "pipeline.json", FILES, ".json")
+        path = file_to_save(self._host.widget, title, "pipeline.json", FILES)
         if recipe is None or not path:
             return
         name = path.rpartition("/")[2].removesuffix(".json")

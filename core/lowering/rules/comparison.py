@@ -11,6 +11,7 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, differs, is_nan, to_common_dtype
+from lowerscope.core.lowering.ordered_loops import te_sort_key, te_topk
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
 from lowerscope.core.lowering.rules.elementwise import truth
@@ -148,11 +149,18 @@ def masked_fill(b: NodeBuilder, input: Value, mask: Value, value: Value) -> Valu
     return b.emit(op.where(truth(b, mask), cast(b, value, dtype_of(input)), input))
 
 
+_INSERTED = 64
+"""Largest number of first elements that are found without sorting all."""
+
+
 @rule(torch.topk, "topk", aten.topk.default)
 def topk(
     b: NodeBuilder, input: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> Value:
     axis = axis_of(dim, rank_of(input))
+    if rank_of(input) and 0 < k <= _INSERTED and dtype_of(input) != "bool":
+        found = b.emit_te(te_topk, input, axis, k, largest, primfunc_name_hint="topk")
+        return tuple(b.emit(found[index]) for index in range(2))
     values, order = sort(b, input, axis, largest)
     if not rank_of(input):
         return values, order
@@ -175,16 +183,9 @@ def argsort(
         input = b.emit(op.astype(input, "float32" if is_float(dtype) else "int32"))
     if not is_float(dtype):
         return b.emit(op.argsort(input, axis, descending, "int64"))
-    # NaN has no order in TVM, and is the largest in torch. So it is sorted as infinity first, and
-    # then moved beyond the infinities, as both sorts are stable.
-    missing = is_nan(b, input)
-    infinite = scalar(math.inf, dtype_of(input))
-    order = b.emit(
-        op.argsort(b.emit(op.where(missing, infinite, input)), axis, descending, "int64")
-    )
-    flags = b.emit(op.gather_elements(cast(b, missing, "int32"), order, axis))
-    last = b.emit(op.argsort(flags, axis, descending, "int64"))
-    return b.emit(op.gather_elements(order, last, axis))
+    # NaN has no order in TVM, and is the largest in torch.
+    key = b.emit_te(te_sort_key, input, primfunc_name_hint="sort_key")
+    return b.emit(op.argsort(key, axis, descending, "int64"))
 
 
 @rule(torch.sort, "sort", aten.sort.default, aten.sort.stable)

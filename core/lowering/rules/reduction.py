@@ -16,6 +16,7 @@ from lowerscope.core.lowering.builder import NodeBuilder, cast, is_nan, to_float
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, minimum, mul, pow, sub
 from lowerscope.core.lowering.rules.elementwise import truth
+from lowerscope.core.lowering.rules.scans import summand
 from lowerscope.core.lowering.rules.shape import unsqueeze
 from lowerscope.core.lowering.values import (
     Value,
@@ -40,7 +41,7 @@ Axes = int | Sequence[int] | None
 def sum(
     b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Value:
-    return b.emit(op.sum(_summand(b, input, dtype), axes_of(input, dim), keepdims=keepdim))
+    return b.emit(op.sum(summand(b, input, dtype), axes_of(input, dim), keepdims=keepdim))
 
 
 @rule(torch.trace, "trace", aten.trace.default)
@@ -55,7 +56,7 @@ def trace(b: NodeBuilder, input: Value) -> Value:
 def prod(
     b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Value:
-    return b.emit(op.prod(_summand(b, input, dtype), axes_of(input, dim), keepdims=keepdim))
+    return b.emit(op.prod(summand(b, input, dtype), axes_of(input, dim), keepdims=keepdim))
 
 
 @rule(torch.mean, "mean", aten.mean.default, aten.mean.dim)
@@ -306,18 +307,6 @@ def vector_norm(
     return b.emit(op.sqrt(total)) if ord == 2 else pow(b, total, 1 / ord)
 
 
-@rule(torch.cumsum, "cumsum", aten.cumsum.default)
-def cumsum(b: NodeBuilder, input: Value, dim: int, *, dtype: Any = None) -> Value:
-    value = _summand(b, input, dtype)
-    return b.emit(op.cumsum(value, axis_of(dim, rank_of(value)))) if rank_of(value) else value
-
-
-@rule(torch.cumprod, "cumprod", aten.cumprod.default)
-def cumprod(b: NodeBuilder, input: Value, dim: int, *, dtype: Any = None) -> Value:
-    value = _summand(b, input, dtype)
-    return b.emit(op.cumprod(value, axis_of(dim, rank_of(value)))) if rank_of(value) else value
-
-
 def axes_of(value: Value, dim: Axes) -> list[int]:
     """Return the axes named by `dim`, from the front; all of them for none."""
     rank = rank_of(value)
@@ -327,13 +316,6 @@ def axes_of(value: Value, dim: Axes) -> list[int]:
         return []
     named = [dim] if isinstance(dim, int) else list(dim)
     return [axis_of(axis, rank) for axis in named]
-
-
-def _summand(b: NodeBuilder, input: Value, dtype: Any) -> Value:
-    """Return the summand as torch does: integers and bools as int64."""
-    if dtype is not None:
-        return cast(b, input, dtype_name(dtype))
-    return input if is_float(dtype_of(input)) else cast(b, input, "int64")
 
 
 def _argument(

@@ -235,7 +235,7 @@ def agreement(query: AgreementQuery, pipeline: Pipeline, progress: Progress) -> 
                     reference.take(values)
                     named = reference.named_outputs()
                 execution.take(stages.arguments(values))
-                actual = execution.outputs()
+                actual = execution.outputs(recipe.seed)
             except LowerscopeError as error:
                 tally.leave_out(sample, error)
                 continue

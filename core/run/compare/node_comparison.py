@@ -13,6 +13,7 @@ from tvm import ir, relax
 
 from lowerscope.core.build.targets import one_torch_thread
 from lowerscope.core.ir.relax import BUILTIN, relax_functions
+from lowerscope.core.lowering.torch_operators import bare_name
 from lowerscope.core.lowering.types import LoweredModel, NodeLowering
 from lowerscope.core.lowering.values import EncodedTensor, held_from, is_tensor
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
@@ -115,6 +116,12 @@ _GIVEN = {
 """Reasons for not comparing a node, by opcode."""
 
 
+_UNINITIALISED = frozenset(
+    {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
+)
+"""Operators whose elements may have any value."""
+
+
 class NodeParts:
     """The compared tensors of nodes, and their sources."""
 
@@ -124,8 +131,9 @@ class NodeParts:
         self.reasons: dict[str, Found] = {}  # Why a node has none, by node.
         self._by_call: dict[int, list[Part]] = {}
         nodes = traced.graph_module.graph.nodes
-        # By node, why its value in a run is not compared: it depends on random numbers. In
-        # isolation, on torch's inputs, it may be compared,
+        modules = dict(traced.graph_module.named_modules(remove_duplicate=False))
+        # By node, why its value in a run is not compared where TVM has drawn other random numbers:
+        # it depends on them. In isolation, on torch's inputs, it may be compared,
         self.random = _random_nodes(lowered, traced)
         # unless it draws them itself.
         self.draws = frozenset(name for name, each in lowered.nodes.items() if each.random)
@@ -133,9 +141,11 @@ class NodeParts:
             try:
                 if node.op in _GIVEN:
                     raise NotCompared(_GIVEN[node.op], "no reference")
+                if bare_name(node, modules) in _UNINITIALISED:
+                    raise NotCompared(_("its elements are not initialised"), "no reference")
                 self.of[node.name] = tuple(_parts(lowered.nodes[node.name], owners))
             except NotCompared as error:
-                self.reasons[node.name] = self.random.get(node.name, error.found)
+                self.reasons[node.name] = error.found
         for parts in self.of.values():
             for part in parts:
                 self._by_call.setdefault(part.source[0], []).append(part)
@@ -257,6 +267,9 @@ class NodesAlone:
         self._progress = progress
         self._nodes_of = nodes_of
         self._shapes: dict[int, list[tuple[tuple[int, ...], str]]] = {}
+        self._draws = {
+            part.source[0]: name for name in parts.draws for part in parts.of.get(name, ())
+        }
         main = dict(relax_functions(calls.before))["main"]
         self._given = {
             hash(variable): value for variable, value in zip(main.params, arguments, strict=True)
@@ -266,9 +279,6 @@ class NodesAlone:
         self.reads: dict[str, tuple[str, ...]] = {}
         self.reasons: dict[str, Found] = {}  # Why a node cannot be run alone, by node.
         for name in parts.of:
-            if name in parts.draws:
-                self.reasons[name] = parts.random[name]
-                continue
             try:
                 self.reads[name] = self._needed(name)
             except NotCompared as error:
@@ -308,6 +318,8 @@ class NodesAlone:
             if index in seen:
                 continue
             seen.add(index)
+            if index in self._draws:
+                raise NotCompared(self._parts.random[self._draws[index]].reason)
             if self._calls.arguments(index) is None:
                 raise self._not_called(index)
             for source in self._calls.sources(index):
@@ -411,6 +423,9 @@ class NodeComparison:
             uses.update(reads)
         self._values = TorchValues(traced.graph_module, inputs, seed, uses)
         self._exact = Float64Nodes(traced, inputs, seed, self._pending, sums)
+        # Whether TVM has drawn other random numbers than torch, such as after one that a pass left
+        # out.
+        self._drew_others = False
 
     def _pending(self) -> list[str]:
         return [name for name, count in self._left.items() if count]
@@ -433,8 +448,9 @@ class NodeComparison:
 
     def _in_run(self, part: Part, tensors: Sequence[torch.Tensor]) -> Difference | Found:
         """Return the difference of a tensor, or why it was not compared."""
-        if part.node in self._parts.random:
-            return self._parts.random[part.node]
+        random = self._parts.random.get(part.node)
+        if random is not None and self._drew_others:
+            return random
         actual = tensors[part.source[1]]
         if not has_type(actual, part.type):
             return Found(
@@ -445,6 +461,9 @@ class NodeComparison:
         except NotCompared as error:
             return error.found
         found = self._difference(actual, expected)
+        if random is not None and part.node in self._parts.draws and not found.matches:
+            self._drew_others = True
+            return random
         exact = None if found.matches else self._exact.in_run(part.node, part.path)
         return self._beside(found, actual, expected, exact)
 

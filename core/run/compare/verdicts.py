@@ -330,8 +330,8 @@ def judge(
     """Compare the outputs of a run with torch's.
 
     Args:
-        random: For each output, the names of the random operators that it depends on. The values of
-            such an output are not compared, its rank and dtype are.
+        random: For each output, the names of the random operators that it depends on. Where its
+            values differ, TVM may have drawn other numbers: nothing is said of them.
         precise: Runs the reference in float64; called if an output is out of tolerance: see
             `beside_float64`.
     """
@@ -354,16 +354,24 @@ def judge(
             _record(name, value, judgement) for name, value in zip(names, actual, strict=True)
         )
         return Verdict(judgement.verdict, reason, error, error, tolerances.float32, outputs)
-    sources = random or [()] * len(actual)
-    judged = [
-        _judge_output(*values, tolerances) for values in zip(actual, expected, sources, strict=True)
-    ]
+    judged = [_judge_output(*values, tolerances) for values in zip(actual, expected, strict=True)]
     run = precise() if precise and any(each.verdict == "differ" for each in judged) else None
     if run is not None and len(run.outputs) == len(judged):
         judged = [
             _beside_float64(each, ours, theirs, exact, tolerances)
             for each, ours, theirs, exact in zip(judged, actual, expected, _exact(run), strict=True)
         ]
+    judged = [
+        Judged("not-comparable", depends_on_random(*operators))
+        # The extents may be random as well, rank and dtype are not.
+        if operators
+        and each.verdict == "differ"
+        and (ours.ndim, ours.dtype) == (theirs.ndim, theirs.dtype)
+        else each
+        for each, ours, theirs, operators in zip(
+            judged, actual, expected, random or [()] * len(actual), strict=True
+        )
+    ]
     return _over_all(names, actual, expected, judged, tolerances)
 
 
@@ -376,14 +384,8 @@ class Judged:
     found: Difference | None = None
 
 
-def _judge_output(
-    actual: torch.Tensor, expected: torch.Tensor, random: Sequence[str], tolerances: Tolerances
-) -> Judged:
+def _judge_output(actual: torch.Tensor, expected: torch.Tensor, tolerances: Tolerances) -> Judged:
     found = difference(actual, expected, tolerances)
-    # The extents may be random as well, rank and dtype are not.
-    same_type = actual.ndim == expected.ndim and actual.dtype == expected.dtype
-    if random and same_type:
-        return Judged("not-comparable", depends_on_random(*random))
     return Judged(found.verdict, found.reason, found)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import tvm_ffi
 from tvm import ir, sym, tirx
 from tvm.ir.expr import TensorLoad
 
@@ -80,7 +81,8 @@ def accesses_of(block: Any) -> Accesses | None:
     written = _steps(store.buffer, store.indices, axes)
     nodes = list(nodes_in(store.value))
     loads = [each for each in nodes if isinstance(each, TensorLoad)]
-    conditions = [each.condition for each in nodes if isinstance(each, tirx.Select)]
+    # What a Select compares may be elements: it computes both sides, so it has vectors as well.
+    conditions = [_without_loads(each.condition) for each in nodes if isinstance(each, tirx.Select)]
     conditions += [each.args[0] for each in nodes if operator_name(each) == "if_then_else"]
     reads = []
     for load in loads:
@@ -97,6 +99,13 @@ def accesses_of(block: Any) -> Accesses | None:
         )
     asked = tuple(any(mentions(each, axis.var) for each in conditions) for axis in axes)
     return Accesses(tuple(reads), asked)
+
+
+def _without_loads(condition: Any) -> Any:
+    """Return a condition with a number for each element that it reads."""
+    return tvm_ffi.structural_map(
+        condition, (TensorLoad, lambda load: tirx.const(0, str(load.ty.dtype)))
+    )
 
 
 def _steps(buffer: Any, indices: Any, axes: Sequence[Any]) -> list[Any]:

@@ -49,7 +49,7 @@ class Label:
 def label_of(node: Node, graph_module: GraphModule, values: Values) -> Label:
     """Return the description of `node`."""
     if node.op == "call_module":
-        return _module_label(graph_module.get_submodule(str(node.target)))
+        return _module_label(graph_module.get_submodule(str(node.target)), node, values)
     if node.op == "get_attr":
         value = values.get(node.name)
         shape = value.shape if value is not None and value.shape is not None else ()
@@ -64,10 +64,24 @@ def label_of(node: Node, graph_module: GraphModule, values: Values) -> Label:
 # Modules
 
 
-def _module_label(module: Any) -> Label:
+def _module_label(module: Any, node: Node, values: Values) -> Label:
     name = type(module).__name__
-    describe = _MODULES.get(name)
-    return Label(name, *(() if describe is None else describe(module)))
+    describe = _MODULES.get(_class_in_torch(module))
+    if describe is not None:
+        return Label(name, *describe(module))
+    # An operator of ONNX takes its weights as inputs.
+    given = (_shape_of(each, values) for each in node.all_input_nodes if each.op == "get_attr")
+    weights = [each for each in given if each is not None and len(each) > 1]
+    return Label(name, shape_text(weights[0]) if weights else "")
+
+
+def _class_in_torch(module: Any) -> str:
+    """Return the name of the class of torch.nn that a module is of; empty for none.
+
+    Others have modules of the same names: ONNX has a ``Flatten``, and users their ``Linear``.
+    """
+    classes = (each for each in type(module).__mro__ if each.__module__.startswith("torch.nn.mod"))
+    return next((each.__name__ for each in classes if each.__name__ in _MODULES), "")
 
 
 def _conv(module: Any) -> tuple[str, str]:
@@ -84,12 +98,12 @@ def _layer_norm(module: Any) -> tuple[str, str]:
 
 
 def _pool(module: Any) -> tuple[str, str]:
-    kernel = _spread(module.kernel_size, _dimensions(type(module).__name__))
+    kernel = _spread(module.kernel_size, _dimensions(_class_in_torch(module)))
     return "", f"{shape_text(kernel)}, stride {_one_or_all(module.stride)}"
 
 
 def _adaptive_pool(module: Any) -> tuple[str, str]:
-    size = _spread(module.output_size, _dimensions(type(module).__name__))
+    size = _spread(module.output_size, _dimensions(_class_in_torch(module)))
     return "", shape_text(size, "")
 
 
@@ -116,7 +130,7 @@ _MODULES: dict[str, Callable[[Any], tuple[str, str]]] = {
     "Flatten": lambda module: ("", f"{module.start_dim} … {module.end_dim}"),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
 }
-"""Sizes and options of a module, by the name of its class."""
+"""Sizes and options of a module, by the name of its class in torch.nn."""
 
 # Functions and methods
 

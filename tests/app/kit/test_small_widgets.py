@@ -1,12 +1,15 @@
 """Switch, pill, banner, field, progress line, picture, empty state, icons."""
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QLabel, QMenu, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
+from lowerscope.app.kit.dialogs import file_to_save
 from lowerscope.app.kit.pane import ProgressLine
 from lowerscope.app.kit.pane_messages import Banner
 
@@ -120,3 +123,26 @@ def test_a_deleted_widget_does_not_hear_of_themes(qtbot: QtBot) -> None:
         del widget
     qtbot.wait(0)
     theme.set_scheme("dark")
+
+
+def test_a_file_that_the_suffix_makes_is_asked_about(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    there = tmp_path / "kept.dot"
+    there.write_text("kept", encoding="utf-8")
+    asked: list[str] = []
+
+    def choose(_parent: QWidget, _title: str, name: str, _kinds: str) -> tuple[str, str]:
+        asked.append(name)
+        # Qt asks about a file that exists under the name that was written.
+        return ("", "") if len(asked) > 1 else (str(tmp_path / "kept"), "Graphviz (*.dot)")
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", choose)
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    kinds = "SVG (*.svg);;Graphviz (*.dot)"
+    assert file_to_save(widget, "Save", "graph.svg", kinds) == ""
+    assert asked == ["graph.svg", str(there)]
+    asked.clear()
+    there.unlink()
+    assert file_to_save(widget, "Save", "graph.svg", kinds) == str(there)

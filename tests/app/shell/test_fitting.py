@@ -173,6 +173,8 @@ def test_all_buttons_of_the_mode_have_room_at_once(open_plain_window: OpenPlainW
 def test_the_frame_fits_a_small_screen(qtbot: QtBot, window: MainWindow) -> None:
     window.document.set(run=RECORD)
     window.resize(*SMALLEST)
+    window.document.say("Compiling fused_conv2d_add_relu_and_a_long_name", 0.5)
+    qtbot.waitUntil(window.status.cancel.isVisible)
     for mode in MODES:
         window.set_mode(mode.key)
         window.features.stepping.go(Moment(section="passes", index=1))

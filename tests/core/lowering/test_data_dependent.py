@@ -454,6 +454,19 @@ def test_the_reason_and_the_line_of_what_runs_in_torch_are_named() -> None:
     assert "a condition depends on a tensor" in note.text
 
 
+def test_what_is_left_of_a_size_of_data_has_a_known_shape() -> None:
+    def pooled(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, True, enforce_sorted=False)
+        padded, _lengths = nn.utils.rnn.pad_packed_sequence(packed, True)
+        return padded.amax(1) @ weight
+
+    weight = torch.randn(4, 3)
+    x = torch.randn(2, 5, 4)
+    inputs = [(x, torch.tensor(each)) for each in ([5, 2], [1, 3])]
+    _traced, in_torch = check(Calls(pooled), *inputs, lowered=1)
+    assert "matmul" not in in_torch
+
+
 def test_two_sizes_of_data_are_not_said_to_be_reduced() -> None:
     x = torch.randn(5, 4)
     model = Calls(lambda x: x[x[:, 0] > 0] * x[x[:, 0] > 0])

@@ -48,7 +48,9 @@ class Net(torch.nn.Module):
         once.relu_()
         halves = torch.split(once, 1)
         noise = torch.rand_like(x)
-        return halves[0] - halves[1], noise + once
+        torch.rand_like(x)
+        wide = torch.broadcast_tensors(noise, once)[0] * torch.empty_like(x).fill_(2)
+        return halves[0] - halves[1], noise + once, torch.randn_like(x) * 2, wide
 
 def example_inputs():
     return (torch.randn(2, 3),)
@@ -192,14 +194,21 @@ def test_values_before_a_write_in_place_and_those_that_cannot_be_compared(
 ) -> None:
     path = tmp_path / "odd.py"
     path.write_text(ODD)
-    record = pipeline.answer(RunQuery(Recipe(source=Source(spec=str(path)))))
+    steps = (Step(name="DeadCodeElimination"),)
+    record = pipeline.answer(RunQuery(Recipe(source=Source(spec=str(path)), steps=steps)))
     nodes = fx_nodes(record)
     assert all(nodes[name].matches for name in ("mul", "relu_", "split", "sub"))
-    (drawn,) = [name for name in nodes if name.startswith("rand")]
-    for name in (drawn, "add"):
+    # Both sides have drawn the same numbers, up to a draw that nothing reads: it was removed.
+    assert nodes["rand_like"].matches
+    assert nodes["add"].matches
+    assert nodes["rand_like"].milliseconds is not None
+    # Called again alone, torch would draw once more; what is not initialised is anything.
+    assert nodes["broadcast_tensors"].own_matches is None
+    assert nodes["broadcast_tensors"].own_reason == nodes["rand_like"].own_reason
+    assert nodes["empty_like"].reason == "its elements are not initialised"
+    for name in ("randn_like", "mul_2"):
         assert nodes[name].matches is None
-        assert nodes[name].reason == f"depends on {drawn}, which draws random numbers"
-    assert nodes[drawn].milliseconds is not None
+        assert nodes[name].reason == "depends on randn_like, which draws random numbers"
 
 
 def test_a_value_of_which_a_pass_kept_the_name_alone_is_not_compared(

@@ -6,6 +6,7 @@ import pydoc
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from torch import fx, nn
 from lowerscope.core.model.graph import DEFAULT, WHOLE, GraphRecord
 from lowerscope.core.model.snapshot import FxNode, SourceLine
 from lowerscope.core.tracing.tracing import TracedModel, trace
-from lowerscope.core.views.graph.fx_graph import fx_graph
+from lowerscope.core.views.graph.fx_graph import fx_graph, label_of
 from lowerscope.core.views.graph.hierarchy import Opening
 from lowerscope.core.views.graph_records import fx_code, fx_nodes
 from lowerscope.core.views.tables import print_table
@@ -126,6 +127,36 @@ def test_each_node_has_its_line() -> None:
     assert shown["fx:matmul"].startswith("matmul = x @ weight")
     assert shown["fx:sum_1"].startswith("sum_1 = relu.sum(dim = 1")
     assert shown["fx:output"] == "return (relu, sum_1)"
+
+
+class Flatten(nn.Module):
+    """A module of the user's own, with the name of one of torch's."""
+
+
+class Wide(nn.MaxPool2d):
+    """A module of torch's under another name."""
+
+
+@pytest.mark.parametrize(
+    ("module", "label"),
+    [
+        (nn.Flatten(), "Flatten · 1 … -1"),
+        (Flatten(), "Flatten"),
+        (Wide(3, stride=2), "Wide · 3×3, stride 2"),
+    ],
+)
+def test_a_module_is_described_by_its_class_in_torch(module: nn.Module, label: str) -> None:
+    graph = fx.Graph()
+    called = graph.call_module("part", (graph.placeholder("x"),))
+    assert str(label_of(called, fx.GraphModule({"part": module}, graph), {})) == label
+
+
+def test_a_module_that_takes_its_weight_has_the_shape_of_it() -> None:
+    graph = fx.Graph()
+    called = graph.call_module("part", (graph.placeholder("x"), graph.get_attr("weight")))
+    root = {"part": Flatten(), "weight": torch.ones(4, 3)}
+    values: Any = {"weight": SimpleNamespace(shape=(4, 3))}
+    assert str(label_of(called, fx.GraphModule(root, graph), values)) == "Flatten · 4×3"
 
 
 class Layer(nn.Module):

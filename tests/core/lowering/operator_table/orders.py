@@ -36,16 +36,24 @@ ENTRIES = (
     ),
     Entry(
         "cummax",
-        {"x": Tensors(("float32", "int64"), rank=(1, 3)), "dim": axis()},
-        in_torch={
-            "torch.cummax(x, dim)": "no relax operator for cummax",
-            "x.cummin(dim)[0]": "no relax operator for cummin",
-        },
+        {"x": Tensors(ALL, rank=(1, 3)), "dim": axis()},
+        "torch.cummax(x, dim); x.cummax(dim)[1]; aten.cummax.default(x, dim)",
+    ),
+    Entry(
+        "cummin",
+        {"x": Tensors(ALL, rank=(1, 3)), "dim": axis()},
+        "torch.cummin(x, dim); x.cummin(dim)[0]; aten.cummin.default(x, dim)",
     ),
     Entry(
         "logcumsumexp",
-        {"x": Tensors(("float32",), rank=(1, 3)), "dim": axis()},
-        in_torch={"torch.logcumsumexp(x, dim)": "no relax operator for logcumsumexp"},
+        {"x": Tensors(FLOATS, rank=(1, 3)), "dim": axis()},
+        "torch.logcumsumexp(x, dim); x.logcumsumexp(dim); aten.logcumsumexp.default(x, dim)",
+    ),
+    Entry(
+        "scans of NaN and infinity",
+        {"x": Tensors(FLOATS, rank=(1, 3), low=-1, high=4, extents=(2, 6)), "dim": axis()},
+        "torch.cummax(torch.sqrt(x), dim); torch.cummin(1 / torch.relu(torch.sqrt(x)), dim); "
+        "torch.logcumsumexp(torch.log(x - x), dim); torch.logcumsumexp(torch.sqrt(x), dim)",
     ),
     Entry(
         "topk",
