@@ -771,8 +771,7 @@ class Split:
 
     def __init__(self, model: nn.Module, *, changes_state: bool = False) -> None:
         self._model = model
-        self.sees_changes = changes_state
-        """Whether it is known that the model changes its tensors in place, if it does."""
+        self._sees_changes = changes_state
         self._changes_state = changes_state
         self._functions: list[Function] = []
         self._searched: dict[CodeType, Function | None] = {}
@@ -810,6 +809,11 @@ class Split:
     def selects(self) -> bool:
         """Return whether both sides of a branch are computed anywhere."""
         return any(BOTH_SIDES & {*each.marks.values()} for each in self._functions)
+
+    @property
+    def takes_changes(self) -> bool:
+        """Return whether a wrong graph of a model that changes its tensors in place is noticed."""
+        return self._sees_changes or self._model in self._whole
 
     def restore_state(self) -> None:
         """Let every part restore the buffers that it may write into."""

@@ -253,7 +253,7 @@ def trace_symbolically(
     changes = [*in_place, *_assignments(model, buffers, tracer.lines)]
     if split is not None and changes:
         split.restore_state()
-    if changes and (split is None or (in_place and not split.sees_changes)):
+    if changes and (split is None or (in_place and not split.takes_changes)):
         raise changes[0].error()
     _rename_reserved(model, graph)
     graph_module = fx.GraphModule(tracer.root, graph, type(model).__name__)
@@ -709,7 +709,7 @@ class _SplitProxy(_Proxy):
             return getattr(tracer.value_of(self.node), name)
         if name not in ("shape", "size") or all(each is None for each in known):
             return super().__getattr__(name)
-        own = super().__getattr__("shape")
+        own: Any = super().__getattr__("shape")
         extents = tuple(own[i] if each is None else each for i, each in enumerate(known))
         if name == "shape":
             return extents
