@@ -275,7 +275,7 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
         load_into(built, arrays, source.params)
     examples = _examples(entry, built, file, path)
     return OpenedModel(
-        title=_title(source, name),
+        title=_title(source, name, built),
         path=path,
         entry=name,
         description=_description(file),
@@ -410,10 +410,12 @@ def _open_handed(source: Source, seed: int) -> OpenedModel:
     )
 
 
-def _title(source: Source, entry: str) -> str:
+def _title(source: Source, entry: str, built: Any) -> str:
     if source.spec.startswith(PREFIX):
         return source.spec.removeprefix(PREFIX)
-    return entry
+    # ``entry = Net`` says less than the class.
+    is_named = entry != "entry" or not isinstance(built, torch.nn.Module)
+    return entry if is_named else type(built).__name__
 
 
 def _signature_of_module(module: Any, path: Path) -> Signature:

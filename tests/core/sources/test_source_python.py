@@ -221,3 +221,4 @@ def test_a_file_says_which_entry_is_meant(tmp_path: Path, line: str) -> None:
     )
     loaded = load(Source(spec=str(path)), (), 0)
     assert type(loaded.model).__name__ == "Net"
+    assert loaded.title == "Net"
