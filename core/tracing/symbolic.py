@@ -63,7 +63,12 @@ _FILLING = frozenset(
 
 
 _WRITING = frozenset({"__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__"})
-_FACTORIES = frozenset({torch.zeros, torch.ones, torch.full, torch.empty})
+_FACTORIES = frozenset(
+    {
+        *(torch.zeros, torch.ones, torch.full, torch.empty),
+        *(torch.zeros_like, torch.ones_like, torch.full_like, torch.empty_like),
+    }
+)
 
 
 class _References(TorchFunctionMode):
