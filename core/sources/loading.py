@@ -55,8 +55,10 @@ from lowerscope.core.sources.opened_model import (
     Offered,
     OpenedModel,
     RandomState,
+    computes_gradients,
     in_eval_mode,
     seed_all,
+    with_gradients,
 )
 from lowerscope.core.sources.parameters import load_into, read_arrays
 from lowerscope.core.sources.user_code import Environment, run_file, user_code
@@ -162,7 +164,7 @@ def with_inputs(
             opened.path,
             sizes or {},
         )
-        model = _initialised(opened, gathered, seed)
+        model = _that_runs(_initialised(opened, gathered, seed), gathered)
         files = () if home is None else home.files()
     fixed = offered.fixed.values()
     fields = vars(opened) | {
@@ -206,6 +208,28 @@ def _initialised(opened: OpenedModel, inputs: Inputs, seed: int) -> torch.nn.Mod
             choices=inputs.calling.names,
         ) from error
     return model
+
+
+def _that_runs(model: torch.nn.Module | None, inputs: Inputs) -> torch.nn.Module | None:
+    """Return a model that enables gradients by itself, if it needs them to run at all."""
+    if model is None or isinstance(model, torch.jit.ScriptModule) or not computes_gradients(model):
+        return model
+    state = RandomState.present()
+
+    def runs() -> bool:
+        args, kwargs = inputs.calling.arguments([each.value.clone() for each in inputs.values])
+        try:
+            copy.deepcopy(model, {id(each): each for each in model.parameters()})(*args, **kwargs)
+        except Exception:  # a model may raise any type
+            return False
+        finally:
+            state.restore()
+        return True
+
+    with torch.no_grad():
+        needs = not runs()
+    with torch.enable_grad():
+        return with_gradients(model) if needs and runs() else model
 
 
 def _empty(tensor: Any) -> Any:
