@@ -109,7 +109,8 @@ def _numbers(nodes: Sequence[fx.Node], values: Mapping[str, NodeInfo]) -> list[f
         sources = node.all_input_nodes
         if _is_of_shape(node) and not any(each in found for each in sources):
             continue
-        if any(each in found or _has_tensor(values.get(each.name)) for each in sources):
+        is_part = node.op == "call_module"
+        if is_part or any(each in found or _has_tensor(values.get(each.name)) for each in sources):
             found[node] = None
     return list(found)
 
