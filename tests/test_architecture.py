@@ -14,6 +14,8 @@ from pathlib import Path
 import networkx
 import pytest
 
+from tests.warm_processes import run_warm
+
 
 def files_of(package: str) -> list[Path]:
     """Return the Python files of a package as it is installed."""
@@ -208,9 +210,7 @@ def test_the_core_starts_without_qt_and_what_few_models_need() -> None:
     # Named dimensions and exported models need the others, which take a second and a half.
     late = {"PySide6", "sympy", "torch._dynamo"}
     code = f"import sys, {module}; print([*({late} & set(sys.modules))])"
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
+    result = run_warm("-c", code)
     assert result.stdout.strip() == "[]", result.stderr
 
 

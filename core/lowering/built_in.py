@@ -290,10 +290,10 @@ _EXPRESSION = re.compile(r"'Expr'|\b(Var|Add|Sub|Mul|Div|Mod|FloorDiv|FloorMod|M
 """Pattern of Python's and TVM's errors for an expression of a dynamic size."""
 
 
-_FX: frozenset[Any] = frozenset({torch.diagonal, "diagonal", torch.bucketize})
+_FX: frozenset[Any] = frozenset({torch.diagonal, "diagonal"})
 """Functions and methods that `TorchFXImporter` converts correctly."""
 
-_EXPORT: frozenset[str] = frozenset({"diagonal.default", "bucketize.Tensor"})
+_EXPORT: frozenset[str] = frozenset({"diagonal.default"})
 """ATen overloads that `ExportedProgramImporter` converts correctly."""
 
 

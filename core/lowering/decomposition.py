@@ -45,7 +45,11 @@ from lowerscope.core.lowering.values import (
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.opened_model import padding_as_in_a_run, run_mode
+from lowerscope.core.sources.opened_model import (
+    padding_as_in_a_run,
+    run_mode,
+    without_compiling,
+)
 
 
 def as_traced(
@@ -183,6 +187,7 @@ def decompose(
         run_mode(own)(),
         padding_as_in_a_run(),
         _without_shortcuts(),
+        without_compiling(),
         fake,
     ):
         warnings.simplefilter("ignore")

@@ -12,11 +12,17 @@ import torch
 from torch import fx, nn
 from torch.utils import _pytree as pytree
 from tvm import ir, relax
+from tvm_ffi import structural_equal
 
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.library import Argument, Call, LibraryFunctions, Size, content_of
 from lowerscope.core.lowering.rule_table import Missing, Refused, constant
-from lowerscope.core.lowering.torch_operators import has_shape_from_data, is_random, operator_name
+from lowerscope.core.lowering.torch_operators import (
+    bare_name,
+    has_shape_from_data,
+    is_random,
+    operator_name,
+)
 from lowerscope.core.lowering.types import Info
 from lowerscope.core.lowering.values import (
     COMPLEX,
@@ -31,6 +37,7 @@ from lowerscope.core.lowering.values import (
     leaves,
 )
 from lowerscope.core.model.texts import _
+from lowerscope.core.sources.opened_model import uses_gradients
 
 _STATE = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 _HOOKS = "_hooks"
@@ -56,6 +63,8 @@ class ModuleCall:
     """
 
     def __init__(self, module: nn.Module) -> None:
+        self.trained: frozenset[str] = frozenset()
+        """Names of the parameters of which it may compute gradients."""
         if not takes_tensors(module):
             self.module = module
             return
@@ -66,11 +75,19 @@ class ModuleCall:
         for buffer in module.buffers():
             memory[id(buffer)] = buffer.detach().to("meta")
         self.module = copy.deepcopy(module, memory)
+        if uses_gradients(module):
+            self.trained = frozenset(
+                name for name, each in module.named_parameters() if each.requires_grad
+            )
 
     def __call__(self, tensors: dict[str, torch.Tensor], *args: Any, **kwargs: Any) -> Any:
         """Return what the module returns with `tensors` as its parameters and buffers."""
         if not tensors:
             return self.module(*args, **kwargs)
+        tensors = {
+            name: each.detach().requires_grad_() if name in self.trained else each
+            for name, each in tensors.items()
+        }
         return torch.func.functional_call(self.module, tensors, args, kwargs)
 
 
@@ -180,6 +197,8 @@ class LibraryNodes:
         self.functions = LibraryFunctions(engine)
         self._builder = builder
         self._modules = modules
+        # The number of true elements of each mask that was counted.
+        self._counts: list[tuple[Value, Any]] = []
 
     def lower(
         self,
@@ -217,7 +236,7 @@ class LibraryNodes:
         sizes = [relax.ShapeExpr(bound.sizes)] if bound.sizes else []
         given = [*bound.tensors, *sizes]
         results = (
-            self._call_for_data(node, name, given, tensors)
+            self._call_for_data(node, name, given, tensors, self._counted(node, args, kwargs))
             if from_data
             else self._call_into(node, name, given, tensors)
         )
@@ -321,8 +340,13 @@ class LibraryNodes:
         name: str,
         tensors: list[Value],
         leaves: Sequence[Info],
+        counted: Value,
     ) -> Iterator[Value]:
-        """Emit a call that returns new tensors, and name their extents that depend on data."""
+        """Emit a call that returns new tensors, and name their extents that depend on data.
+
+        `counted`: the mask that decides about the one extent of each that does; ``None`` if there
+            is none.
+        """
         held = [_held_type(leaf) for leaf in leaves]
         types = [relax.TensorType(dtype=dtype, ndim=len(shape)) for shape, dtype in held]
         out = types[0] if len(types) == 1 else relax.TupleType(types)
@@ -333,6 +357,8 @@ class LibraryNodes:
             assert leaf.shape is not None
             prefix = node.name if len(leaves) == 1 else f"{node.name}_{index}"
             extents = self._extents(node, index, leaf.shape, prefix)
+            if counted is not None:
+                extents = self._with_count(node, index, extents, counted)
             # The parts of a complex number have a known extent.
             whole = [*extents, *shape[len(extents) :]]
             matched = self._builder.match_cast(value, relax.TensorType(whole, dtype))
@@ -356,6 +382,46 @@ class LibraryNodes:
                 known = dimensions.of_data(name)
             found.append(known)
         return found
+
+    def _counted(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
+        """Return the mask of which a node takes the elements that are true; ``None`` for none."""
+        name = bare_name(node, self._modules)
+        if name in ("nonzero", "argwhere") or (name == "where" and len(args) == 1 and not kwargs):
+            return args[0]
+        if name == "masked_select" and len(args) == 2 and all(map(is_tensor, args)):
+            return args[1] if _have_same_shape(*args) else None
+        if name in ("getitem", "index") and len(args) == 2:
+            entries = args[1] if isinstance(args[1], tuple | list) else [args[1]]
+            masks = [each for each in entries if is_tensor(each)]
+            return masks[0] if len(masks) == 1 and _is_mask(masks[0]) else None
+        return None
+
+    def _with_count(
+        self, node: fx.Node, index: int, extents: list[Any], counted: Value
+    ) -> list[Any]:
+        """Return the extents of a result with the number of true elements of a mask in them."""
+        dimensions = self._builder.dimensions
+        symbolic = _symbolic_shape(node, index)
+        axes = [
+            i for i, each in enumerate(extents) if is_size(each) and dimensions.is_of_data(each)
+        ]
+        if len(axes) != 1:
+            return extents
+        (axis,) = axes
+        for mask, count in self._counts:
+            if mask.same_as(counted):
+                if symbolic is not None:
+                    dimensions.name_extent(count, str(symbolic[axis]))
+                return [*extents[:axis], count, *extents[axis + 1 :]]
+        self._counts.append((counted, extents[axis]))
+        return extents
+
+
+def _have_same_shape(one: Value, other: Value) -> bool:
+    shapes = [each.ty.shape for each in (one, other)]
+    return all(isinstance(each, relax.ShapeExpr) for each in shapes) and bool(
+        structural_equal(*shapes)
+    )
 
 
 def _is_recorded(node: fx.Node) -> bool:

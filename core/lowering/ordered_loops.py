@@ -234,6 +234,41 @@ def te_topk(A: te.Tensor, axis: int, count: int, largest: bool) -> Any:
     return te.extern([shape, shape], [A], body, dtype=types, name="topk")
 
 
+def te_searchsorted(sequence: te.Tensor, values: te.Tensor, right: bool) -> Any:
+    """Return where each value is to be inserted along the last axis of a sorted sequence.
+
+    The sequence has one axis, or those of `values`. The search halves as torch's does, so that it
+    ends at the same place where there is a NaN, or no order. The second result is where each
+    search stopped from above.
+    """
+    length = sequence.shape[-1]
+    size = getattr(length, "value", length)
+    halvings = size.bit_length() if isinstance(size, int) else 63
+
+    def body(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        (ordered, wanted), (starts, ends) = inputs, outputs
+
+        def find(at: Index) -> Any:
+            begin, end = starts[tuple(at)], ends[tuple(at)]
+            middle = begin + ((end - begin) >> long(1))
+            row = at[:-1] if len(sequence.shape) > 1 else []
+            element, value = ordered[(*row, middle)], wanted[tuple(at)]
+            stops = element > value if right else element >= value
+            halve = tirx.IfThenElse(
+                stops, tirx.BufferStore(ends, middle, at), tirx.BufferStore(starts, middle + 1, at)
+            )
+            return in_order(
+                tirx.BufferStore(starts, long(0), at),
+                tirx.BufferStore(ends, long(length), at),
+                loop(halvings, lambda _step: tirx.IfThenElse(begin < end, halve, None)),
+            )
+
+        return nest(values.shape, find, shared=True)
+
+    shapes, types = [values.shape, values.shape], ["int64", "int64"]
+    return te.extern(shapes, [sequence, values], body, dtype=types, name="searchsorted")
+
+
 # --- Linear algebra on stacks of small matrices ---
 
 

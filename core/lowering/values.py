@@ -264,10 +264,14 @@ class Dimensions:
         """
         variable = tirx.Var(name, "int64")
         self._of_data.append(variable)
-        if symbol.isidentifier():
-            self._symbols[symbol] = variable
+        self.name_extent(variable, symbol)
         self._analyzer.bind(variable, ir.Range.from_min_extent(0, _MOST))
         return variable
+
+    def name_extent(self, variable: Extent, symbol: str) -> None:
+        """Note that torch.export calls an extent by a name."""
+        if symbol.isidentifier():
+            self._symbols[symbol] = variable
 
     def are_known(self, value: Value) -> bool:
         """Return whether every extent of a tensor is a number, or made of variables."""

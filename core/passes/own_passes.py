@@ -11,8 +11,10 @@ from typing import Any
 
 import tvm
 import tvm_ffi
-from tvm import tirx
+from tvm import s_tir, tirx
 from tvm.tirx.buffer import BufferType
+
+from lowerscope.core.ir.tensorir import LAYOUT_FREE, collected
 
 ATTACH = "AttachAttrLayoutFreeBuffers"
 
@@ -32,9 +34,35 @@ def attach_layout_free_buffers(make: Callable[..., Any], **given: Any) -> Any:
     def apply(module: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
         # In a context of its own: instruments should see one pass.
         with tvm.transform.PassContext(opt_level=3):
-            return attach(without_row_major(module))
+            return _read_by_one_block(attach(without_row_major(module)))
 
     return apply
+
+
+def _read_by_one_block(module: tvm.IRModule) -> tvm.IRModule:
+    """Return `module` without free layouts of buffers that several blocks read.
+
+    ``SplitLayoutRewritePreproc`` leaves the others the buffer that it takes away.
+    """
+    made = {name: _with_free_of_one(each) for name, each in module.functions_items()}
+    return tvm.IRModule(made, attrs=module.attrs)
+
+
+def _with_free_of_one(function: Any) -> Any:
+    free = function.attrs.get(LAYOUT_FREE, ()) if function.attrs else ()
+    if not free:
+        return function
+    blocks = collected(function.body, s_tir.SBlock)
+
+    def readers(index: int) -> int:
+        buffer = function.params[index]
+        return sum(any(each.source.same_as(buffer) for each in block.reads) for block in blocks)
+
+    kept = [int(each) for each in free if readers(int(each)) < 2]
+    if len(kept) == len(free):
+        return function
+    bare = function.without_attr(LAYOUT_FREE)
+    return bare.with_attr(LAYOUT_FREE, kept) if kept else bare
 
 
 def without_row_major(module: tvm.IRModule) -> tvm.IRModule:

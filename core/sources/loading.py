@@ -55,8 +55,10 @@ from lowerscope.core.sources.opened_model import (
     Offered,
     OpenedModel,
     RandomState,
+    computes_gradients,
     in_eval_mode,
     seed_all,
+    with_gradients,
 )
 from lowerscope.core.sources.parameters import load_into, read_arrays
 from lowerscope.core.sources.user_code import Environment, run_file, user_code
@@ -162,7 +164,7 @@ def with_inputs(
             opened.path,
             sizes or {},
         )
-        model = _initialised(opened, gathered, seed)
+        model = _that_runs(_initialised(opened, gathered, seed), gathered)
         files = () if home is None else home.files()
     fixed = offered.fixed.values()
     fields = vars(opened) | {
@@ -208,6 +210,28 @@ def _initialised(opened: OpenedModel, inputs: Inputs, seed: int) -> torch.nn.Mod
     return model
 
 
+def _that_runs(model: torch.nn.Module | None, inputs: Inputs) -> torch.nn.Module | None:
+    """Return a model that enables gradients by itself, if it needs them to run at all."""
+    if model is None or isinstance(model, torch.jit.ScriptModule) or not computes_gradients(model):
+        return model
+    state = RandomState.present()
+
+    def runs() -> bool:
+        args, kwargs = inputs.calling.arguments([each.value.clone() for each in inputs.values])
+        try:
+            copy.deepcopy(model, {id(each): each for each in model.parameters()})(*args, **kwargs)
+        except Exception:  # a model may raise any type
+            return False
+        finally:
+            state.restore()
+        return True
+
+    with torch.no_grad():
+        needs = not runs()
+    with torch.enable_grad():
+        return with_gradients(model) if needs and runs() else model
+
+
 def _empty(tensor: Any) -> Any:
     """Return a new tensor without a shape, like another."""
     return type(tensor)(dtype=tensor.dtype)
@@ -251,7 +275,7 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
         load_into(built, arrays, source.params)
     examples = _examples(entry, built, file, path)
     return OpenedModel(
-        title=_title(source, name),
+        title=_title(source, name, built),
         path=path,
         entry=name,
         description=_description(file),
@@ -386,10 +410,12 @@ def _open_handed(source: Source, seed: int) -> OpenedModel:
     )
 
 
-def _title(source: Source, entry: str) -> str:
+def _title(source: Source, entry: str, built: Any) -> str:
     if source.spec.startswith(PREFIX):
         return source.spec.removeprefix(PREFIX)
-    return entry
+    # ``entry = Net`` says less than the class.
+    is_named = entry != "entry" or not isinstance(built, torch.nn.Module)
+    return entry if is_named else type(built).__name__
 
 
 def _signature_of_module(module: Any, path: Path) -> Signature:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
+import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
+from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import SEEDS
@@ -162,6 +165,32 @@ _NAMES = frozenset(
 )
 
 
+def with_gradients(model: torch.nn.Module) -> torch.nn.Module:
+    """Make the calls of a model enable gradients, which it takes for granted.
+
+    Its class becomes a class of its own, so that copies of it do so as well.
+    """
+    own = type(model)
+    # The module of a file is not lowerscope's: `uses_gradients` reads the code.
+    forward = functools.wraps(own.forward)(_enabling(own.forward))
+    model.__class__ = type(own.__name__, (own,), {"forward": forward, "__module__": own.__module__})
+    return model
+
+
+def _enabling(own: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with torch.enable_grad():
+            result = own(self, *args, **kwargs)
+        return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, result)
+
+    return forward
+
+
+def computes_gradients(model: torch.nn.Module) -> bool:
+    """Return whether the Python code of a model mentions ``torch.autograd`` or ``backward``."""
+    return _mentions(model, {"autograd", "backward", "grad"})
+
+
 @contextlib.contextmanager
 def padding_as_in_a_run() -> Iterator[None]:
     """Let each ``nn.TransformerEncoder`` in the body give zeros for padding.
@@ -201,6 +230,20 @@ def padding_as_in_a_run() -> Iterator[None]:
         torch.nn.TransformerEncoder.forward = own  # type: ignore[method-assign]
 
 
+@contextlib.contextmanager
+def without_compiling() -> Iterator[None]:
+    """Let functions that ``torch.compile`` compiles run as they are, as for ``torch.cond``.
+
+    Compiled for tensors without values, or under a mode, they fail in later runs as well.
+    """
+    # Without it, nothing compiles; its import takes seconds.
+    stance = contextlib.nullcontext()
+    if "torch._dynamo" in sys.modules:
+        stance = torch.compiler.set_stance("force_eager")
+    with stance:
+        yield
+
+
 def run_mode(called: Any) -> Callable[[], AbstractContextManager[None]]:
     """Return the mode to call a model or a function in: inference mode, if it allows that.
 
@@ -211,6 +254,10 @@ def run_mode(called: Any) -> Callable[[], AbstractContextManager[None]]:
 
 def uses_gradients(called: Any) -> bool:
     """Return whether the Python code of a model or a function enables gradients."""
+    return _mentions(called, _NAMES)
+
+
+def _mentions(called: Any, names: Set[str]) -> bool:
     functions = list(_functions_of(called))
     seen: set[types.CodeType] = set()
     while functions:
@@ -221,7 +268,7 @@ def uses_gradients(called: Any) -> bool:
             if code in seen:
                 continue
             seen.add(code)
-            if not _NAMES.isdisjoint(code.co_names):
+            if not names.isdisjoint(code.co_names):
                 return True
             codes += [each for each in code.co_consts if isinstance(each, types.CodeType)]
             for name in code.co_names:

@@ -7,6 +7,7 @@ as ``.item()`` does, stays within the group of the nodes that compute and read i
 from __future__ import annotations
 
 import heapq
+import itertools
 import operator
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -108,7 +109,8 @@ def _numbers(nodes: Sequence[fx.Node], values: Mapping[str, NodeInfo]) -> list[f
         sources = node.all_input_nodes
         if _is_of_shape(node) and not any(each in found for each in sources):
             continue
-        if any(each in found or _has_tensor(values.get(each.name)) for each in sources):
+        is_part = node.op == "call_module"
+        if is_part or any(each in found or _has_tensor(values.get(each.name)) for each in sources):
             found[node] = None
     return list(found)
 
@@ -368,7 +370,8 @@ def mark_varying(
                 tuple(map(operator.or_, *pair)) for pair in zip(known, differs, strict=False)
             ]
     for node, axes in found.items():
-        if _is_opaque(node, modules) or any(map(any, axes)):
+        read = (each.meta.get("varies", ()) for each in node.all_input_nodes)
+        if _is_opaque(node, modules) or any(map(any, (*axes, *itertools.chain(*read)))):
             node.meta["varies"] = axes
 
 

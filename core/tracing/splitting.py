@@ -14,9 +14,10 @@ import copy
 import inspect
 import itertools
 import linecache
+import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Literal, cast
@@ -30,6 +31,7 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import plain
 from lowerscope.core.tracing.example_run import NESTED, may_fail
+from lowerscope.core.tracing.fidelity import unchanged
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
     forward_line,
@@ -67,11 +69,17 @@ def tree_of(code: CodeType) -> ast.FunctionDef | None:
     return None
 
 
-def chain_at(tree: ast.FunctionDef, line: int) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
-    """Yield the statements around a line, outermost first, each with its block."""
+def chain_at(
+    tree: ast.FunctionDef, line: int, column: int | None = None
+) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
+    """Yield the statements around a line, outermost first, each with its block.
+
+    `column`: on that line, where it has several statements; ``None`` for the innermost of them.
+    """
     block: list[ast.stmt] | None = tree.body
     while block is not None:
-        found = next((s for s in block if s.lineno <= line <= (s.end_lineno or s.lineno)), None)
+        on_line = (s for s in block if s.lineno <= line <= (s.end_lineno or s.lineno))
+        found = next((s for s in on_line if column is None or _spans(s, (line, column))), None)
         if found is None:
             return
         yield found, block
@@ -83,6 +91,11 @@ def chain_at(tree: ast.FunctionDef, line: int) -> Iterator[tuple[ast.stmt, list[
         block = next(
             (b for b in blocks if b and b[0].lineno <= line <= (b[-1].end_lineno or 0)), None
         )
+
+
+def _spans(statement: ast.stmt, place: Place) -> bool:
+    end = statement.end_lineno or 0, statement.end_col_offset or 0
+    return place_of(statement) <= place < end
 
 
 def place_of(statement: ast.stmt) -> Place:
@@ -326,6 +339,7 @@ class TorchPart(nn.Module):
     `held`: the values of other variables: modules, parameters and plain values.
     `changed`: inputs that may be written in place; the statements are given copies.
     `reason`: why they cannot be traced.
+    `changes_state`: whether they may write into buffers that they hold, which are restored.
     """
 
     def __init__(
@@ -336,8 +350,11 @@ class TorchPart(nn.Module):
         changed: Sequence[str],
         reason: str,
         line: SourceLine,
+        *,
+        changes_state: bool = False,
     ) -> None:
         super().__init__()
+        self.changes_state = changes_state
         self.function = function
         self.names = tuple(names)
         self.changed = frozenset(changed)
@@ -372,7 +389,15 @@ class TorchPart(nn.Module):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TorchPart:
         """Copy its modules; its other values may be of any type, and are shared."""
-        made = TorchPart(self.function, self.names, {}, tuple(self.changed), self.reason, self.line)
+        made = TorchPart(
+            self.function,
+            self.names,
+            {},
+            tuple(self.changed),
+            self.reason,
+            self.line,
+            changes_state=self.changes_state,
+        )
         made.plain, made.spec, made.constants = self.plain, self.spec, self.constants
         made.held = copy.deepcopy(self.held, memo)
         return made
@@ -399,7 +424,11 @@ class TorchPart(nn.Module):
             name: copy.copy(value) if isinstance(value, list | dict | set) else value
             for name, value in self.values.items()
         }
-        return self.function(**values, **held)
+        with ExitStack() as restored:
+            for each in (self, *held.values()) if self.changes_state else ():
+                if isinstance(each, nn.Module):
+                    restored.enter_context(unchanged(each))
+            return self.function(**values, **held)
 
     def forward(self, *inputs: Any) -> tuple[Any, ...]:
         leaves, spec = pytree.tree_flatten(self.result(*inputs))
@@ -421,18 +450,43 @@ class Selected(nn.Module):
     """The attributes of a module that some statements read, in place of the whole module."""
 
 
+Mark = int | Literal["select", "choose"]
+BOTH_SIDES = frozenset({"select", "choose"})
+
+
+def _has_choice(statement: ast.stmt, line: int) -> bool:
+    """Return whether a statement only computes, with a conditional expression at a line."""
+    if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return):
+        return False
+    nodes = [*own_nodes(statement)]
+    if any(isinstance(each, ast.NamedExpr | ast.Yield | ast.Await) for each in nodes):
+        return False
+    tests = [each.test for each in nodes if isinstance(each, ast.IfExp)]
+    return any(each.lineno <= line <= (each.end_lineno or 0) for each in tests)
+
+
+class _Choices(ast.NodeTransformer):
+    """Rewriting of conditional expressions to calls of `Split.cond`."""
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        self.generic_visit(node)
+        none = ast.arguments([], [], None, [], [], None, [])
+        sides: list[ast.expr] = [ast.Lambda(none, each) for each in (node.body, node.orelse)]
+        return hooked("cond", [node.test, *sides])
+
+
 class Function:
     """A function of the user's, and its statements that are not traced as they are.
 
     `marks`: the way of each of these statements: ``"select"`` for a branch of which both sides are
-        traced, or the number of statements that run in torch from there; 0 for all to the end of
-        the function.
+        traced, ``"choose"`` for a statement with conditional expressions of which they are, or the
+        number of statements that run in torch from there; 0 for all to the end of the function.
     """
 
     def __init__(self, function: FunctionType, tree: ast.FunctionDef) -> None:
         self.function = function
         self.original = function.__code__
-        self.marks: dict[Place, int | Literal["select"]] = {}
+        self.marks: dict[Place, Mark] = {}
         self.reasons: dict[Place, str] = {}
         self.code: CodeType | None = None
         self._tree = tree
@@ -441,9 +495,9 @@ class Function:
         )
         self._calls: dict[Place, _Call] = {}
 
-    def mark(self, line: int, reason: str) -> bool:
-        """Change the way of the innermost statement at `line`; return whether that was possible."""
-        chain = list(chain_at(self._tree, line))
+    def mark(self, line: int, reason: str, column: int | None = None) -> bool:
+        """Change the way of the innermost statement at a place; return whether it was possible."""
+        chain = list(chain_at(self._tree, line, column))
         for depth in reversed(range(len(chain))):
             statement, block = chain[depth]
             place = place_of(statement)
@@ -454,9 +508,11 @@ class Function:
                     return False
                 if isinstance(statement, ast.If) and self._is_selectable(statement, outer):
                     return self._set(place, "select", reason)
+                if _has_choice(statement, line):
+                    return self._set(place, "choose", reason)
                 if not self._must_be_outer(statement, outer):
                     return self._set(place, 1, reason)
-            elif mark == "select":
+            elif mark in BOTH_SIDES:
                 if not self._must_be_outer(statement, outer):
                     return self._set(place, 1, self.reasons[place])
             elif mark and self._grow(statement, block, mark, outer):
@@ -465,7 +521,7 @@ class Function:
                 return self._set(place, 0, reason)
         return False
 
-    def _set(self, place: Place, mark: int | Literal["select"], reason: str) -> bool:
+    def _set(self, place: Place, mark: Mark, reason: str) -> bool:
         self.marks[place] = mark
         self.reasons.setdefault(place, reason)
         self.code = None
@@ -542,6 +598,9 @@ class Function:
                 made.append(self._inside(statement))
             elif mark == "select":
                 made += self._select(cast(ast.If, statement))
+            elif mark == "choose":
+                made.append(_Choices().visit(statement))
+                locate(statement, statement)
             else:
                 statements = block[index : index + mark] if mark else block[index:]
                 skip = len(statements) - 1
@@ -710,8 +769,10 @@ _MOST_STATEMENTS = 60
 class Split:
     """The split of one model: its rewritten functions, and its parts."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, changes_state: bool = False) -> None:
         self._model = model
+        self._sees_changes = changes_state
+        self._changes_state = changes_state
         self._functions: list[Function] = []
         self._searched: dict[CodeType, Function | None] = {}
         self._turns = 0
@@ -747,13 +808,24 @@ class Split:
     @property
     def selects(self) -> bool:
         """Return whether both sides of a branch are computed anywhere."""
-        return any("select" in each.marks.values() for each in self._functions)
+        return any(BOTH_SIDES & {*each.marks.values()} for each in self._functions)
+
+    @property
+    def takes_changes(self) -> bool:
+        """Return whether a wrong graph of a model that changes its tensors in place is noticed."""
+        return self._sees_changes or self._model in self._whole
+
+    def restore_state(self) -> None:
+        """Let every part restore the buffers that it may write into."""
+        self._changes_state = True
+        for each in self.parts:
+            each.changes_state = True
 
     def run_branches(self) -> None:
         """Let every branch of which both sides were computed run in torch."""
         for each in self._functions:
             for place, mark in list(each.marks.items()):
-                if mark == "select":
+                if mark in BOTH_SIDES:
                     each.marks[place] = 1
                     each.code = None
 
@@ -765,35 +837,38 @@ class Split:
         """
         self._turns += 1
         reason = fx_reason(error)
-        frames: list[tuple[FrameType, int]] = []
+        frames: list[FrameType] = []
+        places: list[tuple[Callable[[], Function | None], int, int | None]] = []
         traceback = error.__traceback__
         while traceback is not None:
-            frames.append((traceback.tb_frame, traceback.tb_lineno))
+            frame = traceback.tb_frame
+            frames.append(frame)
+            column = _column(frame.f_code, traceback.tb_lasti)
+            places.append((partial(self._function_of, frame), traceback.tb_lineno, column))
             traceback = traceback.tb_next
-        places = [(partial(self._function_of, frame), line) for frame, line in frames]
         modules = self._forwards(frames)[-1:]
         if isinstance(error, CannotFollow) and error.line:
-            places = [(function, error.line) for function, _line in places]
+            places = [(function, error.line, None) for function, *_place in places]
         if isinstance(error, LowerscopeError):
             # A node of the graph fails, or changes what another one reads.
             reason = error.problem.what
             file, _colon, number = error.problem.where.rpartition(":")
             if number.isdecimal():
-                places.append((partial(self._function_at, file, int(number)), int(number)))
+                places.append((partial(self._function_at, file, int(number)), int(number), None))
                 modules = self._modules_at(file, int(number))
         if self._by_modules and self._take_whole(modules, reason):
             return True
         if self._turns <= _MOST_STATEMENTS or self._by_modules:
-            for find, line in reversed(places):
+            for find, line, column in reversed(places):
                 function = find()
-                if function is not None and function.mark(line, reason):
+                if function is not None and function.mark(line, reason, column):
                     return True
             # It may come from the side of an earlier branch that is not chosen.
             if any(
                 each.mark(line, reason)
                 for each in self._functions
                 for (line, _column), mark in list(each.marks.items())
-                if mark == "select"
+                if mark in BOTH_SIDES
             ):
                 return True
         return self.coarsen(reason)
@@ -812,13 +887,11 @@ class Split:
         self._whole |= dict.fromkeys(new, reason)
         return bool(new)
 
-    def _forwards(self, frames: Sequence[tuple[FrameType, int]]) -> list[nn.Module]:
+    def _forwards(self, frames: Sequence[FrameType]) -> list[nn.Module]:
         """Return the modules inside the model whose calls are under way, outermost first."""
         own = set(self._model.modules()) - {self._model}
         called = [
-            frame.f_locals.get("self")
-            for frame, _line in frames
-            if frame.f_code.co_name == "forward"
+            frame.f_locals.get("self") for frame in frames if frame.f_code.co_name == "forward"
         ]
         return [each for each in called if isinstance(each, nn.Module) and each in own]
 
@@ -911,7 +984,13 @@ class Split:
         if _has_proxies_inside(held):
             raise CannotFollow(_("it reads an object with traced values"))
         part = TorchPart(
-            call.function(), tuple(inputs), held | missing, call.changed, call.reason, call.line
+            call.function(),
+            tuple(inputs),
+            held | missing,
+            call.changed,
+            call.reason,
+            call.line,
+            changes_state=self._changes_state,
         )
         self.parts.append(part)
         result = self.tracer.call_part(part, call.title, tuple(inputs.values()))
@@ -926,8 +1005,11 @@ class Split:
         line = forward_line(module) or SourceLine(file="", line=0)
         names = ("args", "kwargs")
         held = {"module": module, "is_model": module is self._model}
-        self.parts.append(TorchPart(_called, names, held, names, reason, line))
-        return self.parts[-1]
+        part = TorchPart(
+            _called, names, held, names, reason, line, changes_state=self._changes_state
+        )
+        self.parts.append(part)
+        return part
 
     def flag(self, condition: Any) -> Any:
         """Return a condition as a tensor without dimensions, or a plain value."""
@@ -939,9 +1021,22 @@ class Split:
                 raise CannotFollow(_("a condition depends on a tensor or its size"))
             flag = condition.reshape(()) if value.dim() else condition
             return flag if value.dtype is torch.bool else flag.bool()
+        node = condition.node
+        if node.target in _COMPARISONS:
+            operands = tuple(map(self._as_tensor, node.args))
+            return self.tracer.create_proxy("call_function", node.target, operands, {})
         return self.tracer.create_proxy(
             "call_function", torch.tensor, (condition,), {"dtype": torch.bool}
         )
+
+    def _as_tensor(self, operand: Any) -> Any:
+        """Return an operand of a comparison of numbers, those of data as tensors of one element."""
+        if not isinstance(operand, fx.Node):
+            return operand
+        dtype = torch.float64 if isinstance(self.tracer.value_of(operand), float) else torch.int64
+        if operand.target == "item":
+            return self.tracer.proxy(operand.all_input_nodes[0]).reshape(()).to(dtype)
+        return self.tracer.create_proxy("call_function", torch.tensor, (operand,), {"dtype": dtype})
 
     @staticmethod
     def take(values: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -960,10 +1055,21 @@ class Split:
         for flag, early, line in reversed(exits):
             try:
                 self._check_nodes_since(flag)
-                value = self._chosen(flag, early, value)
+                value = self._chosen(flag, early, value, numbers=True)
             except Exception as error:  # the side that is not chosen may fail in any way
                 raise CannotFollow(fx_reason(error), line) from error
         return value
+
+    def cond(
+        self, flag: Any, then: Callable[..., Any], other: Callable[..., Any], operands: Any = ()
+    ) -> Any:
+        """Return what ``torch.cond`` does, with both branches computed if the flag is traced."""
+        if not isinstance(flag, fx.Proxy):
+            return then(*operands) if flag else other(*operands)
+        flag = self.flag(flag)
+        results = then(*operands), other(*operands)
+        self._check_nodes_since(flag)
+        return self._chosen(flag, *results)
 
     def _check_nodes_since(self, flag: Any) -> None:
         """Reject a branch with a node that may fail where the other side is chosen."""
@@ -978,7 +1084,11 @@ class Split:
         known = vars(self.tracer.root)
         return node.op == "call_module" and isinstance(known.get(str(node.target)), TorchPart)
 
-    def _chosen(self, flag: Any, then: Any, other: Any) -> Any:
+    def _chosen(self, flag: Any, then: Any, other: Any, *, numbers: bool = False) -> Any:
+        """Return one of two values by a condition.
+
+        `numbers`: whether a number may become a tensor.
+        """
         if then is other:
             return then
         if not isinstance(flag, fx.Proxy):
@@ -991,12 +1101,22 @@ class Split:
         if spec != other_spec:
             raise CannotFollow(_("the sides of a branch return values of different types"))
         return pytree.tree_unflatten(
-            [self._chosen_leaf(flag, *pair) for pair in zip(ours, theirs, strict=True)], spec
+            [
+                self._chosen_leaf(flag, *pair, numbers=numbers)
+                for pair in zip(ours, theirs, strict=True)
+            ],
+            spec,
         )
 
-    def _chosen_leaf(self, flag: fx.Proxy, then: Any, other: Any) -> Any:
+    def _chosen_leaf(self, flag: fx.Proxy, then: Any, other: Any, *, numbers: bool) -> Any:
         if then is other:
             return then
+        plain = [type(each) in (bool, int, float) for each in (then, other)]
+        if numbers and any(plain) and not (all(plain) and then == other):
+            then, other = (
+                torch.tensor(each) if is_number else each
+                for each, is_number in zip((then, other), plain, strict=True)
+            )
         values = [
             self.tracer.value_of(each.node) if isinstance(each, fx.Proxy) else each
             for each in (then, other)
@@ -1010,6 +1130,15 @@ class Split:
         elif not any(isinstance(each, fx.Proxy) for each in (then, other)) and then == other:
             return then
         raise CannotFollow(_("the sides of a branch return values of different types"))
+
+
+_COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+
+
+def _column(code: CodeType, instruction: int) -> int | None:
+    """Return the column of an instruction; ``None`` if it spans lines, or is not known."""
+    line, end, column, _end = next(itertools.islice(code.co_positions(), instruction // 2, None))
+    return column if line == end else None
 
 
 def _has_line(function: FunctionType, file: str, line: int) -> bool:

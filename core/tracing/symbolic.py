@@ -10,6 +10,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from types import CodeType
 from typing import Any, cast
@@ -23,6 +24,7 @@ from torch.utils import _pytree as pytree
 from lowerscope.core.model.problems import is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
+from lowerscope.core.sources.opened_model import without_compiling
 from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.evaluated_nodes import EvaluatedNodes
 from lowerscope.core.tracing.example_run import run_eagerly, tensors_in
@@ -228,7 +230,14 @@ def trace_symbolically(
         calls = EagerCalls(trace_symbolically.__code__, tracer if draws_in_graph else None)
         try:
             # Same state as in a run, which a model may query.
-            with torch.no_grad(), torch.random.fork_rng(devices=[]), calls, _classes_of_values():
+            with (
+                torch.no_grad(),
+                torch.random.fork_rng(devices=[]),
+                calls,
+                _classes_of_values(),
+                _both_branches(split),
+                without_compiling(),
+            ):
                 graph = tracer.trace(model)
         except BaseException as error:
             if is_interrupt(error):
@@ -240,13 +249,17 @@ def trace_symbolically(
                 run_eagerly(model, inputs, calling)
             raise cannot_trace(error) from error
         break
-    _refuse_changes(model, state, calls)
-    _refuse_new_state(model, buffers, tracer.lines)
+    in_place = list(_changes_in_place(model, state, calls))
+    changes = [*in_place, *_assignments(model, buffers, tracer.lines)]
+    if split is not None and changes:
+        split.restore_state()
+    if changes and (split is None or (in_place and not split.takes_changes)):
+        raise changes[0].error()
     _rename_reserved(model, graph)
     graph_module = fx.GraphModule(tracer.root, graph, type(model).__name__)
     _mark_drawn(graph_module, calls)
     lines = {node.name: line for node, line in tracer.lines.items()}
-    return graph_module, lines, calls.notes()
+    return graph_module, lines, (*calls.notes(), *_left_out(changes))
 
 
 _RESERVED = {*dir(fx.GraphModule({}, fx.Graph()))} - {*dir(torch.nn.Module())}
@@ -274,41 +287,59 @@ def _mark_drawn(graph_module: fx.GraphModule, calls: EagerCalls) -> None:
             node.meta["drawn"] = name
 
 
-def _refuse_changes(
+@dataclass(frozen=True)
+class _Change:
+    """A change of the model's own tensors by ``forward``, which has no node.
+
+    `name`: of what changes: ``buffer count``.
+    `reason`: why a graph alone cannot have it.
+    """
+
+    name: str
+    reason: str
+    where: str
+
+    def error(self) -> StateChange:
+        return StateChange(
+            _("torch.fx cannot trace the model: {fx_reason}", fx_reason=self.reason),
+            where=self.where,
+            todo=_("try another tracer: --tracer export"),
+            code="try-export",
+        )
+
+
+def _left_out(changes: Sequence[_Change]) -> Iterator[Note]:
+    if changes:
+        names = [each.name for each in changes]
+        shown = _(", ").join((*names[:3], *(["…"] if len(names) > 3 else [])))
+        text = _("the model changes its {name}; the lowered one does not", name=shown)
+        yield Note(text=text, where=changes[0].where)
+
+
+def _changes_in_place(
     model: torch.nn.Module, state: Sequence[tuple[torch.Tensor, int]], calls: EagerCalls
-) -> None:
-    """Reject a ``forward`` that changes the model's tensors in place, which leaves no node."""
+) -> Iterator[_Change]:
     names = {id(buffer): f"buffer {name}" for name, buffer in model.named_buffers()}
     changed = dict(calls.changes)
     for tensor, version in state:
         memory = tensor.untyped_storage().data_ptr()
         if tensor._version != version or (memory and memory in changed):
-            raise StateChange(
-                _(
-                    "torch.fx cannot trace the model: it changes its {get} in place",
-                    get=names.get(id(tensor), _("own tensor")),
-                ),
-                where=where_of(changed.get(memory)),
-                todo=_("try another tracer: --tracer export"),
-                code="try-export",
-            )
+            name = names.get(id(tensor), _("own tensor"))
+            reason = _("it changes its {get} in place", get=name)
+            yield _Change(name, reason, where_of(changed.get(memory)))
 
 
-def _refuse_new_state(
+def _assignments(
     model: torch.nn.Module, buffers: Sequence[str], lines: Mapping[fx.Node, SourceLine]
-) -> None:
-    """Reject a ``forward`` that assigns to a buffer, which a graph cannot express."""
+) -> Iterator[_Change]:
+    """Yield the assignments to buffers."""
     for name in buffers:
         value: Any = model
         for part in name.split("."):
             value = getattr(value, part)
         if isinstance(value, fx.Proxy):
-            raise StateChange(
-                _("torch.fx cannot trace the model: it assigns to its buffer {name}", name=name),
-                where=where_of(lines.get(value.node)),
-                todo=_("try another tracer: --tracer export"),
-                code="try-export",
-            )
+            reason = _("it assigns to its buffer {name}", name=name)
+            yield _Change(f"buffer {name}", reason, where_of(lines.get(value.node)))
 
 
 def module_paths(graph_module: fx.GraphModule) -> dict[str, str]:
@@ -459,6 +490,16 @@ class _SplitTracer(_Tracer):
     Whether they do shows on other inputs of the same shapes.
     """
 
+    def known_extents(self, node: fx.Node) -> list[int | None] | None:
+        """Return the extents that a tensor has for all inputs, ``None`` for others.
+
+        There are none if its rank differs.
+        """
+        shapes = [getattr(each, "shape", ()) for each in self.values_of(node, content=False)]
+        if len({*map(len, shapes)}) != 1:
+            return None
+        return [axis[0] if len({*axis}) == 1 else None for axis in zip(*shapes, strict=True)]
+
     def __init__(self, calling: CallSpec, inputs: Sequence[torch.Tensor], split: Split) -> None:
         super().__init__(calling, inputs)
         split.tracer = self
@@ -606,6 +647,23 @@ def _classes_of_values() -> Iterator[None]:
         vars(builtins)["isinstance"] = _of_class
 
 
+@contextmanager
+def _both_branches(split: Split | None) -> Iterator[None]:
+    """Make ``torch.cond`` on a traced value compute both branches, if the model is split."""
+    own = torch.cond
+
+    def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
+        if split is None or not _of_class(pred, fx.Proxy):
+            return own(pred, *args, **kwargs)
+        return split.cond(pred, *args, **kwargs)
+
+    torch.cond = cond
+    try:
+        yield
+    finally:
+        torch.cond = own
+
+
 class _Proxy(fx.Proxy):
     """A proxy whose ``+=`` is an in-place node, and whose ``isinstance`` is that of its value.
 
@@ -631,19 +689,38 @@ class _Proxy(fx.Proxy):
         raise TypeError("the class of a traced value cannot be assigned")
 
 
+_OF_SIZES = frozenset({"shape", "size", "numel", "nelement", "stride", "is_contiguous"})
+"""Attributes and methods of tensors that depend on their extents."""
+
+
 class _SplitProxy(_Proxy):
     """A proxy of a model that is split: it has the sizes of its value if these are known."""
 
     def __getattr__(self, name: str) -> Any:
         tracer = cast(_SplitTracer, self.tracer)
-        if name in OF_SHAPE and tracer.has_known_shape(self.node):
+        if name not in OF_SHAPE or tracer.type_of(self.node) is not torch.Tensor:
+            return super().__getattr__(name)
+        if tracer.has_known_shape(self.node):
             return getattr(tracer.value_of(self.node), name)
-        return super().__getattr__(name)
+        known = tracer.known_extents(self.node)
+        if known is None:
+            return super().__getattr__(name)
+        if name not in _OF_SIZES:
+            return getattr(tracer.value_of(self.node), name)
+        if name not in ("shape", "size") or all(each is None for each in known):
+            return super().__getattr__(name)
+        own: Any = super().__getattr__("shape")
+        extents = tuple(own[i] if each is None else each for i, each in enumerate(known))
+        if name == "shape":
+            return extents
+        return lambda dim=None: extents if dim is None else extents[dim]
 
     def __len__(self) -> int:
         value = cast(_SplitTracer, self.tracer).value_of(self.node)
         if isinstance(value, torch.Tensor):
-            return int(len(value) if isinstance(self.shape, torch.Size) else super().__len__())
+            extents = self.shape
+            is_known = isinstance(extents, tuple) and type(extents[0]) is int
+            return int(extents[0] if is_known else super().__len__())
         return len(value) if isinstance(value, tuple) else super().__len__()
 
     def __setitem__(self, key: Any, value: Any) -> None:

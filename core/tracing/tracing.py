@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import logging
+import operator
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.recipe import TracerName
@@ -46,7 +48,6 @@ from lowerscope.core.tracing.splitting import Split
 from lowerscope.core.tracing.trace_errors import (
     CONSTRAINT,
     NamedInputs,
-    StateChange,
     cannot_export,
     cannot_name_sizes,
     forward_line,
@@ -91,14 +92,35 @@ _OPERATOR = re.compile(r"failed for node ([\w:]+)")
 
 
 def as_one_node(
-    model: torch.jit.ScriptModule, calling: CallSpec, reason: str
+    model: torch.nn.Module, calling: CallSpec, outputs: Any, reason: str
 ) -> tuple[fx.GraphModule, Note]:
-    """Return a graph that calls a compiled model, and a note on the reason."""
+    """Return a graph that calls a compiled model, and a note on the reason.
+
+    `outputs`: what the model returns.
+    """
     graph = fx.Graph()
     args, kwargs = calling.arguments([graph.placeholder(name) for name in calling.names])
-    graph.output(graph.call_module("scripted", args, kwargs))
+    call = graph.call_module("scripted", args, kwargs)
+    results, spec = pytree.tree_flatten(plain(outputs))
+    if spec.is_leaf():
+        graph.output(call)
+    else:
+        members = [graph.call_function(operator.getitem, (call, i)) for i in range(len(results))]
+        graph.output(pytree.tree_unflatten(members, spec))
+        model = _Flattened(model)
     text = _("the module of torch.jit is one node: {reason}", reason=reason)
     return fx.GraphModule({"scripted": model}, graph), Note(text=text)
+
+
+class _Flattened(torch.nn.Module):
+    """A module that returns the members of the nest that another one returns, as a tuple."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        return tuple(pytree.tree_leaves(plain(self.model(*args, **kwargs))))
 
 
 _RESULTS = (fx.Node, bool, int, float)
@@ -249,7 +271,7 @@ def _trace_scripted(
         program = _("its outputs differ as an exported program")
     if named is not None:
         raise cannot_name_sizes(program)
-    graph_module, note = as_one_node(model, calling, program)
+    graph_module, note = as_one_node(model, calling, behaviour.outputs, program)
     values, mutations, _other = run_once(graph_module, inputs, {})
     mark_varying(graph_module, values, itertools.chain([inputs], symbolic.varied(inputs)))
     modules = symbolic.module_paths(graph_module)
@@ -363,15 +385,14 @@ def _trace_split(
 
     Raises `reason` if that is not possible.
     """
-    split = Split(model)
     behaviour = observe(model, inputs, calling)
+    split = Split(model, changes_state=behaviour.in_place)
     for _turn in range(_MOST_SPLITS):
         try:
             with unchanged(model), split.applied():
                 traced, outputs = _trace_fx(model, inputs, calling, None, own, split)
         except LowerscopeError as error:
-            changes = behaviour.in_place or isinstance(error, StateChange)
-            if changes or not split.extend(error.__cause__ or error):
+            if not split.extend(error.__cause__ or error):
                 raise reason from error
             continue
         wrong = differs_from_model(outputs, behaviour, "fx", model)

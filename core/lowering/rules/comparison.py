@@ -11,11 +11,10 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, differs, is_nan, to_common_dtype
-from lowerscope.core.lowering.ordered_loops import te_sort_key, te_topk
+from lowerscope.core.lowering.ordered_loops import te_searchsorted, te_sort_key, te_topk
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
 from lowerscope.core.lowering.rules.elementwise import truth
-from lowerscope.core.lowering.rules.reduction import sum
 from lowerscope.core.lowering.rules.shape import reshape_to
 from lowerscope.core.lowering.values import (
     Value,
@@ -228,7 +227,8 @@ def kthvalue(b: NodeBuilder, input: Value, k: int, dim: int = -1, keepdim: bool 
     axis = axis_of(dim, rank_of(input))
     if not rank_of(input):
         return sort(b, input, axis)
-    found = [b.emit(op.strided_slice(each, [axis], [k - 1], [k])) for each in sort(b, input, axis)]
+    first = topk(b, input, k, axis, largest=False)
+    found = [b.emit(op.strided_slice(each, [axis], [k - 1], [k])) for each in first]
     return tuple(found if keepdim else (b.emit(op.squeeze(each, [axis])) for each in found))
 
 
@@ -292,10 +292,21 @@ def searchsorted(
     if not is_tensor(input) or sorter is not None:
         raise Refused(_("its input is a number, or it has a sorter"))
     sequence, values = to_common_dtype(b, sorted_sequence, input)
-    if rank_of(sequence) > 1:
-        sequence = b.emit(op.expand_dims(sequence, rank_of(sequence) - 1))
-    column = b.emit(op.expand_dims(values, rank_of(values)))
-    # Computed from the number of elements not beyond: NaN sorts last.
-    beyond = op.greater if right or side == "right" else op.greater_equal
-    before = b.emit(op.logical_not(b.emit(beyond(sequence, column))))
-    return cast(b, sum(b, before, -1), "int32" if out_int32 else "int64")
+    dtype = "int32" if out_int32 else "int64"
+    if is_empty(shape_of(sequence)) or is_empty(shape_of(values)):
+        return b.emit(op.zeros(shape_of(values), dtype))
+    after = right or side == "right"
+    found = b.emit_te(te_searchsorted, sequence, values, after, primfunc_name_hint="searchsorted")
+    return cast(b, b.emit(found[0]), dtype)
+
+
+@rule(torch.bucketize, aten.bucketize.Tensor)
+def bucketize(
+    b: NodeBuilder,
+    input: Value,
+    boundaries: Value,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+) -> Value:
+    return searchsorted(b, boundaries, input, out_int32=out_int32, right=right)

@@ -144,7 +144,7 @@ def complex_numel(b: NodeBuilder, input: Value) -> int:
 
 
 @of_complex("is_complex")
-@exact(torch.is_complex, "is_complex")
+@exact(torch.is_complex, "is_complex", name="is_complex")
 def is_complex_tensor(b: NodeBuilder, input: Value) -> bool:
     return isinstance(input, EncodedTensor)
 

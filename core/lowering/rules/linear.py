@@ -39,6 +39,9 @@ aten = torch.ops.aten
 
 @rule(F.linear, aten.linear.default, nn.Linear)
 def linear(b: NodeBuilder, input: Value, weight: Value, bias: Value = None) -> Value:
+    if rank_of(weight) == 1:
+        product = matmul(b, input, weight)
+        return product if bias is None else add(b, product, bias)
     if rank_of(weight) != 2:
         raise Refused(_("its weight is not a matrix"))
     if not b.te:

@@ -225,8 +225,9 @@ def test_no_shortcut_is_given_twice(window: MainWindow) -> None:
 
 @pytest.mark.x
 @pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
-def test_a_menu_opens_by_its_letter_and_runs_a_command_by_its_own(qtbot: QtBot) -> None:
-    window = window_of(qtbot)
+def test_a_menu_opens_by_its_letter_and_runs_a_command_by_its_own(
+    qtbot: QtBot, window: MainWindow
+) -> None:
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     window.welcome.setFocus()
@@ -257,9 +258,8 @@ def test_the_palette_finds_and_runs(qtbot: QtBot, window: MainWindow) -> None:
     assert Settings().scheme == "system"
 
 
-def test_the_palette_opens_samples_and_recent_files(qtbot: QtBot) -> None:
+def test_the_palette_opens_samples_and_recent_files(qtbot: QtBot, window: MainWindow) -> None:
     Settings().add_recent("/somewhere/net.py", "")
-    window = window_of(qtbot)
     palette = Palette(window.palette_entries(), window.features.queries, window)
     qtbot.addWidget(palette)
     palette.show()

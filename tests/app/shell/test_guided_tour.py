@@ -16,18 +16,27 @@ from tests.app.shell.conftest import OpenPlainWindow, sent
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 
+RECIPE = Recipe(source=Source(spec=SAMPLE))
 STEPPED = msgspec.structs.replace(
     snapshot("linear0", "relu"), passes=(PassRecord(number=1, name="LegalizeOps"),)
 )
 
 
+@pytest.fixture(scope="module")
+def shared(open_shared_window: OpenPlainWindow) -> MainWindow:
+    return open_shared_window(RECIPE, STEPPED)
+
+
 @pytest.fixture
-def window(open_plain_window: OpenPlainWindow) -> MainWindow:
-    window = open_plain_window(Recipe(source=Source(spec=SAMPLE)), STEPPED)
-    window.resize(1366, 768)
-    window.show_panes()
+def window(shared: MainWindow) -> MainWindow:
+    shared.resize(1366, 768)
+    shared.document.open(RECIPE)
+    sent(shared).answer(STEPPED)
+    shared.document.select(())
+    shared.set_mode("explore")
+    shared.show_panes()
     QApplication.processEvents()
-    return window
+    return shared
 
 
 def pointed(window: MainWindow) -> QRect:

@@ -27,7 +27,30 @@ from lowerscope.core.model.snapshot import PassType, TextRecord
 from tests.app.plain_values import snapshot
 from tests.app.shell.conftest import OpenPlainWindow, sent
 
+pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"))
+RECORDS = msgspec.structs.replace(
+    snapshot("dense", "relu"),
+    passes=(PassRecord(number=1, label="1", name="LegalizeOps", step=1, changed=("dense",)),),
+    relax=TextRecord(text="def main(x):\n    lv = dense(x)\n    return lv", language="python"),
+)
+
+
+@pytest.fixture(scope="module")
+def shared(open_shared_window: OpenPlainWindow) -> MainWindow:
+    return open_shared_window(RECIPE, RECORDS)
+
+
+@pytest.fixture
+def window(shared: MainWindow) -> MainWindow:
+    """Return the window of all these tests, with the recipe open and nothing selected."""
+    shared.settings.asks_first = False
+    shared.document.open(RECIPE)
+    sent(shared).answer(RECORDS)
+    shared.document.select(())
+    shared.show_panes()
+    return shared
 
 
 def wanted(window: MainWindow) -> str:
@@ -40,9 +63,8 @@ def wanted(window: MainWindow) -> str:
 
 
 def test_recent_sources_and_samples_open_from_the_welcome_page(
-    qtbot: QtBot, open_plain_window: OpenPlainWindow
+    qtbot: QtBot, window: MainWindow
 ) -> None:
-    window = open_plain_window(RECIPE)
     for name, spec in (("sample:matmul_relu", RECIPE.source.spec), ("conv_net", "sample:conv_net")):
         window.document.open(Recipe(source=Source(spec="sample:matmul")))
         sent(window).answer(snapshot("dense"))
@@ -55,8 +77,8 @@ def test_recent_sources_and_samples_open_from_the_welcome_page(
         assert wanted(window) == spec
 
 
-def test_a_dropped_file_is_opened(open_plain_window: OpenPlainWindow, tmp_path: Path) -> None:
-    window, path = open_plain_window(), tmp_path / "net.py"
+def test_a_dropped_file_is_opened(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
     path.write_text("")
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path))])
@@ -66,9 +88,8 @@ def test_a_dropped_file_is_opened(open_plain_window: OpenPlainWindow, tmp_path: 
 
 
 def test_a_command_of_a_page_runs_no_file_that_was_not_approved(
-    open_plain_window: OpenPlainWindow, tmp_path: Path
+    window: MainWindow, tmp_path: Path
 ) -> None:
-    window = open_plain_window(RECIPE)
     window.settings.asks_first = True
     window.help.show("course")
     assert window.help.shown is not None
@@ -84,9 +105,8 @@ def test_a_command_of_a_page_runs_no_file_that_was_not_approved(
 
 
 def test_a_refused_source_brings_its_problem_to_the_front(
-    open_plain_window: OpenPlainWindow,
+    window: MainWindow,
 ) -> None:
-    window = open_plain_window(RECIPE)
     window.open_source("sample:conv_net")
     sent(window).refuse(Problem(what="It is wrong"))
     assert window.panes.drawer.current() == "problems"
@@ -97,9 +117,7 @@ def test_a_refused_source_brings_its_problem_to_the_front(
 # Panes
 
 
-@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
-def test_a_menu_shows_the_state_in_which_it_is_opened(open_plain_window: OpenPlainWindow) -> None:
-    window = open_plain_window(RECIPE)
+def test_a_menu_shows_the_state_in_which_it_is_opened(window: MainWindow) -> None:
     (menu,) = (
         each
         for each in window.menuBar().findChildren(QMenu)
@@ -116,10 +134,7 @@ def test_a_menu_shows_the_state_in_which_it_is_opened(open_plain_window: OpenPla
 # Memory and caches
 
 
-def test_the_memory_for_values_is_that_of_the_next_run(
-    qtbot: QtBot, open_plain_window: OpenPlainWindow
-) -> None:
-    window = open_plain_window(RECIPE)
+def test_the_memory_for_values_is_that_of_the_next_run(qtbot: QtBot, window: MainWindow) -> None:
     window.commands.action("keep").trigger()
     (dialog,) = (each for each in window.findChildren(SettingsDialog) if each.isVisible())
     dialog.keep.setText("1 kB")
@@ -132,10 +147,9 @@ def test_the_memory_for_values_is_that_of_the_next_run(
 
 
 def test_the_caches_are_cleared_when_the_question_is_answered(
-    open_plain_window: OpenPlainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    window = open_plain_window()
     said: list[str] = []
 
     def note(change: Change) -> None:
@@ -169,12 +183,8 @@ def test_the_caches_are_cleared_when_the_question_is_answered(
 
 
 def test_the_palette_goes_to_nodes_functions_steps_and_lines(
-    qtbot: QtBot, open_plain_window: OpenPlainWindow
+    qtbot: QtBot, window: MainWindow
 ) -> None:
-    passes = (PassRecord(number=1, label="1", name="LegalizeOps", step=1, changed=("dense",)),)
-    relax = TextRecord(text="def main(x):\n    lv = dense(x)\n    return lv", language="python")
-    records = msgspec.structs.replace(snapshot("dense", "relu"), passes=passes, relax=relax)
-    window = open_plain_window(RECIPE, records)
     document, editor = window.document, window.panes.relax.script.code.editor
 
     def choose(typed: str) -> str:
@@ -213,11 +223,9 @@ def test_the_palette_goes_to_nodes_functions_steps_and_lines(
     dialog.reject()
 
 
-@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 def test_a_tool_tip_by_key_is_about_the_line_of_the_caret(
-    open_plain_window: OpenPlainWindow,
+    window: MainWindow,
 ) -> None:
-    window = open_plain_window(RECIPE)
     window.show_panes()
     code = window.panes.relax.script.plain.code
     lines = [f"    lv{number}: R.Tensor((4,)) = R.add(x, y)" for number in range(9)]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -22,6 +19,7 @@ from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import imports_of, loaded, recipe_of
 from tests.core.large_samples import LARGE
 from tests.diagonal import at_length
+from tests.warm_processes import run_warm
 
 REPRODUCE = (Wanted(name="reproduce"),)
 
@@ -309,13 +307,11 @@ def test_it_runs_where_there_is_no_lowerscope(pipeline: Pipeline, tmp_path: Path
     hidden = tmp_path / "hidden" / "lowerscope"
     hidden.mkdir(parents=True)
     (hidden / "__init__.py").write_text("raise ImportError('there is none')\n")
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "out" / "reproduce.py")],
-        env={**os.environ, "PYTHONPATH": str(hidden.parent)},
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
+    program = str(tmp_path / "out" / "reproduce.py")
+    code = (
+        f"import runpy, sys; sys.path.insert(0, {str(hidden.parent)!r})\n"
+        f"runpy.run_path({program!r}, run_name='__main__')"
     )
+    done = run_warm("-c", code, folder=Path("/"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("places.py matches torch: largest difference")

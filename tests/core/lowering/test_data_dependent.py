@@ -14,7 +14,7 @@ from torch import nn
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.run.execution import to_torch, to_tvm
-from lowerscope.core.sources.opened_model import uses_gradients
+from lowerscope.core.sources.opened_model import uses_gradients, with_gradients
 from lowerscope.core.tracing.tracing import TracedModel, trace
 from tests.core.lowering import conftest
 from tests.core.lowering.calling_models import Calls
@@ -454,6 +454,19 @@ def test_the_reason_and_the_line_of_what_runs_in_torch_are_named() -> None:
     assert "a condition depends on a tensor" in note.text
 
 
+def test_what_is_left_of_a_size_of_data_has_a_known_shape() -> None:
+    def pooled(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, True, enforce_sorted=False)
+        padded, _lengths = nn.utils.rnn.pad_packed_sequence(packed, True)
+        return padded.amax(1) @ weight
+
+    weight = torch.randn(4, 3)
+    x = torch.randn(2, 5, 4)
+    inputs = [(x, torch.tensor(each)) for each in ([5, 2], [1, 3])]
+    _traced, in_torch = check(Calls(pooled), *inputs, lowered=1)
+    assert "matmul" not in in_torch
+
+
 def test_two_sizes_of_data_are_not_said_to_be_reduced() -> None:
     x = torch.randn(5, 4)
     model = Calls(lambda x: x[x[:, 0] > 0] * x[x[:, 0] > 0])
@@ -472,3 +485,77 @@ def test_functions_of_the_model_are_as_before() -> None:
 )
 def test_gradients_are_found_in_code(function: Callable[..., Any], enables: bool) -> None:
     assert uses_gradients(function) is enables
+
+
+class Exiting(nn.Module):
+    """A network that stops as soon as it is sure, and says after how many layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, int]:
+        for index, layer in enumerate(self.layers):
+            x = torch.tanh(layer(x))
+            if x.max().item() > 0.5:
+                return x, index
+        return x, len(self.layers)
+
+
+def test_an_early_exit_with_a_number() -> None:
+    inputs = [(torch.full((2, 4), scale),) for scale in (0.0, 0.5, 1.0, -3.0)]
+    _traced, in_torch = check(Exiting(), *inputs, lowered=6)
+    assert not in_torch
+
+
+class Branching(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.cond(x.sum() > 0, lambda x: self.a(x), lambda x: self.b(x) * 2, (x,))
+        return self.a(y) if y.mean() > 0 else self.b(y).relu()
+
+
+def test_a_branch_of_torch_cond_before_another() -> None:
+    inputs = [(torch.randn(3, 4) + shift,) for shift in (-2, 0, 2)]
+    _traced, in_torch = check(Branching(), *inputs, lowered=6)
+    assert not in_torch
+
+
+class SelectingTwice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        mask = x[:, 0] > 0
+        places = mask.nonzero()[:, 0]
+        return torch.relu(self.layer(x)[mask] + x[mask]) * 2 + x[places]
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+def test_selections_by_one_mask_have_one_size(tracer: TracerName) -> None:
+    inputs = [(torch.randn(6, 4) + shift,) for shift in (0, 3, -9)]
+    _traced, in_torch = check(SelectingTwice(), *inputs, lowered=7, tracer=tracer)
+    assert not [each for each in in_torch if each.startswith(("add", "mul", "relu", "cat"))]
+
+
+class Descending(nn.Module):
+    """A step of gradient descent, for which ``forward`` relies on gradients being on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        loss = self.layer(x).square().mean()
+        gradients = torch.autograd.grad(loss, list(self.parameters()))
+        return [each - 0.1 * own for each, own in zip(self.parameters(), gradients, strict=True)]
+
+
+def test_gradients_of_the_parameters() -> None:
+    model = with_gradients(Descending())
+    _traced, in_torch = check(model, (torch.randn(3, 4),), (torch.randn(3, 4),), lowered=1)
+    assert not in_torch

@@ -17,6 +17,25 @@ from lowerscope.core.run.execution import Execution
 from lowerscope.core.tracing.tracing import trace
 
 
+def check(
+    model: nn.Module, inputs: tuple[torch.Tensor, ...], tracer: Literal["fx", "export"], preset: str
+) -> None:
+    """Assert that a model gives what torch does after the steps of a preset."""
+    specs = [
+        (f"x{index}", tuple(each.shape), str(each.dtype).removeprefix("torch."))
+        for index, each in enumerate(inputs)
+    ]
+    expected = model(*inputs)
+    expected = (expected,) if isinstance(expected, torch.Tensor) else expected
+    lowered = lower(trace(model.eval(), inputs, tracer), specs, "high-level")
+    target = tvm.target.Target("llvm")
+    made = transform(lowered.module, find_pipeline(preset).steps, target=target)
+    made.check()
+    actual = Execution(build(made.module, target).executable, "main", inputs).outputs()
+    for ours, theirs in zip(actual, expected, strict=True):
+        torch.testing.assert_close(torch.as_tensor(ours), theirs, equal_nan=True)
+
+
 class Arithmetic(nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return (
@@ -45,16 +64,7 @@ def test_special_values_give_what_torch_does(dtype: torch.dtype) -> None:
     values = [nan, inf, -inf, 0.0, -0.0, most, -most, 1.0, -1.0, 0.5, -2.5, 3.0]
     line = torch.tensor(values, dtype=dtype)
     x, y = (each.contiguous() for each in torch.meshgrid(line, line, indexing="ij"))
-    model = Arithmetic().eval()
-    name = str(dtype).removeprefix("torch.")
-    specs = [(each, tuple(x.shape), name) for each in ("x", "y")]
-    lowered = lower(trace(model, (x, y), "fx"), specs, "high-level")
-    target = tvm.target.Target("llvm")
-    made = transform(lowered.module, find_pipeline("cpu").steps, target=target)
-    made.check()
-    actual = Execution(build(made.module, target).executable, "main", (x, y)).outputs()
-    for ours, theirs in zip(actual, model(x, y), strict=True):
-        torch.testing.assert_close(torch.as_tensor(ours), theirs, equal_nan=True)
+    check(Arithmetic(), (x, y), "fx", "cpu")
 
 
 INF, NAN = float("inf"), float("nan")
@@ -141,19 +151,7 @@ EXTREMES_64 = torch.tensor([2**63 - 1, -(2**63) + 1, 1, -1, 1 << 62, -(1 << 62),
 def test_values_at_the_edge_give_what_torch_does(
     model: nn.Module, inputs: tuple[torch.Tensor, ...], tracer: Literal["fx", "export"], preset: str
 ) -> None:
-    specs = [
-        (f"x{index}", tuple(each.shape), str(each.dtype).removeprefix("torch."))
-        for index, each in enumerate(inputs)
-    ]
-    lowered = lower(trace(model.eval(), inputs, tracer), specs, "high-level")
-    target = tvm.target.Target("llvm")
-    made = transform(lowered.module, find_pipeline(preset).steps, target=target)
-    made.check()
-    actual = Execution(build(made.module, target).executable, "main", inputs).outputs()
-    expected = model(*inputs)
-    expected = (expected,) if isinstance(expected, torch.Tensor) else expected
-    for ours, theirs in zip(actual, expected, strict=True):
-        torch.testing.assert_close(torch.as_tensor(ours), theirs, equal_nan=True)
+    check(model, inputs, tracer, preset)
 
 
 class Scattered(nn.Module):
@@ -176,17 +174,4 @@ def test_scatters_of_any_shape_write_where_torch_does_and_keep_nan(columns: int)
     x, s = torch.randn(7, 6, columns + 1), torch.randn(4, 5, columns)
     s[1, 2, 0], x[2, 3, 1] = NAN, NAN
     i, places = torch.randint(0, 6, s.shape), torch.tensor([5, 0, 5, 2])
-    model = Scattered().eval()
-    expected = model(x, i, s, places)
-    inputs = (x, i, s, places)
-    specs = [
-        (name, tuple(each.shape), str(each.dtype).removeprefix("torch."))
-        for name, each in zip(("x", "i", "s", "places"), inputs, strict=True)
-    ]
-    lowered = lower(trace(model, inputs, "fx"), specs, "high-level")
-    target = tvm.target.Target("llvm")
-    made = transform(lowered.module, find_pipeline("cpu").steps, target=target)
-    made.check()
-    actual = Execution(build(made.module, target).executable, "main", inputs).outputs()
-    for ours, theirs in zip(actual, expected, strict=True):
-        torch.testing.assert_close(torch.as_tensor(ours), theirs, equal_nan=True)
+    check(Scattered(), (x, i, s, places), "fx", "cpu")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from pathlib import Path
 
@@ -45,6 +46,22 @@ def problem(file: Path, entry: str = "", args: str = "{}") -> Problem:
     assert "\n" not in found.line()
     assert "Traceback" not in found.line()
     return found
+
+
+def test_a_model_that_needs_gradients_enables_them(tmp_path: Path) -> None:
+    slope = """
+class Slope(Net):
+    def forward(self, x):
+        x = x.clone().requires_grad_()
+        return torch.autograd.grad(self.linear(x).square().sum(), x)[0]
+"""
+    model = opened(write(tmp_path, NET + slope), "Slope").model
+    assert model is not None
+    x = torch.randn(1, 2)
+    with torch.no_grad():
+        weight, bias = model.linear.weight, model.linear.bias
+        expected = 2 * (x @ weight.T + bias) @ weight
+        torch.testing.assert_close(copy.deepcopy(model)(x), expected)
 
 
 def test_the_seed_makes_the_weights_whatever_came_before(tmp_path: Path) -> None:
@@ -204,3 +221,4 @@ def test_a_file_says_which_entry_is_meant(tmp_path: Path, line: str) -> None:
     )
     loaded = load(Source(spec=str(path)), (), 0)
     assert type(loaded.model).__name__ == "Net"
+    assert loaded.title == "Net"

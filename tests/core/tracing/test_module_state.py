@@ -91,7 +91,7 @@ class CountingWithoutABuffer(Counting):
             "Try another tracer: --tracer export",
         ),
         # torch.export fails as well.
-        (CountingBehindTheVersion(), "# the data", "it changes its buffer n in place", "Remove"),
+        (CountingBehindTheVersion(), "# the data", "it changes its buffer n in place", "Let"),
         (CountingWithoutABuffer(), "# the plain", "it changes its own tensor in place", "Try"),
     ],
 )
@@ -106,3 +106,26 @@ def test_a_change_of_state_is_left_to_the_export_tracer(
     assert problem.todo.startswith(todo)
     assert torch.equal(model.n, torch.zeros(4))
     assert torch.equal(model.plain, torch.zeros(4))
+
+
+class CountingInABranch(Counting):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0:
+            self.n.add_(1)
+        return x * self.n
+
+
+class Assigning(Counting):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.n = x.mean(0)
+        return x / self.n if x.sum() > 0 else x
+
+
+@pytest.mark.parametrize("model", [CountingBehindTheVersion(), CountingInABranch(), Assigning()])
+def test_a_change_of_state_that_no_tracer_takes_is_undone_at_each_call(model: Counting) -> None:
+    expected = model(X.abs())
+    model.n = torch.zeros(4)
+    traced = trace(model, (X.abs(),), "auto")
+    for _turn in range(2):
+        assert torch.equal(traced.graph_module(X.abs()), expected)
+    assert torch.equal(model.n, torch.zeros(4))
