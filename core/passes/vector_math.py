@@ -18,7 +18,7 @@ from tvm.s_tir import SBlock
 
 from lowerscope.core.model.texts import _
 
-_EMULATED = ("bfloat16", "float8", "float6", "float4")
+_EMULATED = ("bfloat16", "float8_", "float6_", "float4_")
 """Prefixes of dtypes that TVM computes in float32 after it has vectorized loops.
 
 Its rewriting skips the value that a ``Let`` binds, and writes a ``Let`` in doubly rounded values.

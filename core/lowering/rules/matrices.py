@@ -46,7 +46,8 @@ def _stack(b: NodeBuilder, input: Value) -> Value:
 
 def _beside(b: NodeBuilder, a: Value, other: Value) -> tuple[Value, Value, tuple[Any, ...]]:
     """Return two stacks of the same length, and the shape of a result for the second."""
-    batch = torch.broadcast_shapes(shape_of(a)[:-2], shape_of(other)[:-2])
+    given = [shape_of(each)[:-2] for each in (a, other)]
+    batch = torch.broadcast_shapes(*given)  # type: ignore[no-untyped-call]
     sides = [broadcast_to(b, each, [*batch, *shape_of(each)[-2:]]) for each in (a, other)]
     stack = _stack(b, sides[0])
     shape = (*batch, *shape_of(other)[-2:])

@@ -332,8 +332,9 @@ def _antialiased(
         if not isinstance(extent, int):
             raise Refused(_("a size of it has a name"))
         rows = torch.eye(extent)[None, None]
-        options = {"mode": mode, "align_corners": align_corners, "antialias": True}
-        matrix = F.interpolate(rows, (extent, wanted), **options)[0, 0]
+        matrix = F.interpolate(
+            rows, (extent, wanted), mode=mode, align_corners=align_corners, antialias=True
+        )[0, 0]
         weights = cast(b, b.constant(matrix), dtype_of(input))
         if axis == 0:
             weights = b.emit(op.permute_dims(weights))
