@@ -244,7 +244,9 @@ class Widened(TorchFunctionMode):
         narrow = mapped(args, own)
         if name.endswith("_"):
             return args[0].copy_(func(*narrow, **kwargs))
-        if name.startswith("rand"):
+        if name in ("rand", "randn"):
+            kwargs = {"dtype": torch.float32, **kwargs}
+        elif name.startswith("rand"):
             kwargs = {"dtype": self.coarsest, **kwargs}
         return widened(func(*narrow, **{k: mapped(each, own) for k, each in kwargs.items()}))
 

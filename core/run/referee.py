@@ -76,6 +76,9 @@ class Referee:
         self._narrow_module: fx.GraphModule | None = None
         self._narrow: TorchValues | None = None
         self._narrow_mode = Widened((), WideWeights(lambda each: narrowed(each, dtype)))
+        for each in (*graph.parameters(), *graph.buffers(), *inputs):
+            self._mode.note(each.dtype)
+            self._narrow_mode.note(each.dtype)
         if dtype:
             self._narrow_module = wide_copy(graph)
             _narrow_own(self._narrow_module, graph, dtype)
@@ -154,8 +157,11 @@ class Referee:
         try:
             # Before the mode, which would leave out the casts.
             args, kwargs = fx.node.map_arg((node.args, node.kwargs), value)
-            with torch.inference_mode(), nullcontext() if mode is None else in_float64(mode):
-                return getattr(interpreter, node.op)(node.target, args, kwargs)
+            with torch.random.fork_rng(devices=[]), torch.inference_mode():
+                # In each dtype, the same random numbers.
+                torch.manual_seed(0)
+                with nullcontext() if mode is None else in_float64(mode):
+                    return getattr(interpreter, node.op)(node.target, args, kwargs)
         except ERRORS:
             return None
 

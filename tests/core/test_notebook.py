@@ -135,6 +135,28 @@ def test_the_referee_takes_complex_numbers_and_leaves_out_what_nothing_reads() -
     assert sum(share for _name, share in made) == pytest.approx(1)
 
 
+class Noisy(torch.nn.Module):
+    """A layer, and noise that is drawn in three ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layer(x)
+        noise = torch.randn_like(y) + torch.rand(2, 4) + torch.normal(y, 1.0)
+        return torch.nn.functional.dropout(y.exp(), 0.5) * noise
+
+
+def test_the_referee_draws_the_same_random_numbers() -> None:
+    torch.manual_seed(0)
+    explored = explore(Noisy(), (torch.randn(2, 4),), window=False)
+    errors = explored.referee()
+    assert {"fx:randn_like", "fx:rand", "fx:normal", "fx:dropout"} <= {each.id for each in errors}
+    for each in errors:
+        assert max(each.tvm, each.torch, each.relative, each.made or 0) < 1e-5, each
+
+
 class Heads(torch.nn.Module):
     """A linear layer, a view, a sum, and a product with a weight."""
 
