@@ -659,7 +659,7 @@ _of_class = isinstance
 
 def _isinstance(value: Any, kinds: Any) -> bool:
     """Return ``isinstance``; for a proxy in the user's code, that of its value."""
-    if type(value) is _Proxy:
+    if type(value) in (_Proxy, _SplitProxy):
         code = sys._getframe(1).f_code
         if is_users_file(code.co_filename) or code is torch.is_tensor.__code__:
             return _is_value_of(value, kinds)

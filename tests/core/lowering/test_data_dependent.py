@@ -585,3 +585,22 @@ def test_assignments_to_parts_of_tensors() -> None:
     inputs = [(torch.randn(5, 4) + shift,) for shift in (-2, 0, 2)]
     _traced, in_torch = check(Filling(), *inputs, lowered=8)
     assert not in_torch
+
+
+class Asking(nn.Module):
+    """A model that asks for the types of its values, with a branch on data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layer(x)
+        if not isinstance(y, torch.Tensor):
+            raise TypeError("it is no tensor")
+        return y * 2 if x.sum() > 0 else y
+
+
+def test_types_of_values_in_a_model_that_is_split() -> None:
+    _traced, in_torch = check(Asking(), (torch.ones(2, 4),), (-torch.ones(2, 4),), lowered=3)
+    assert not in_torch
