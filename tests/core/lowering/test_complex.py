@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 import torch
+import tvm
 from torch import fft, nn
 
-from lowerscope.core.build.build import build, register_library
-from lowerscope.core.build.targets import make_target
+from lowerscope.core.build.build import register_library
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.model.recipe import Strategy
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.tracing.tracing import trace
+from tests.core.quick_code import quick_code
 from tests.diagonal import rows_at_length
 
-LLVM = make_target("llvm", 0)
+LLVM = tvm.target.Target("llvm")
 F = nn.functional
 
 ARITHMETIC: dict[str, Callable[..., Any]] = {
@@ -127,7 +128,7 @@ def check(
     assert not in_torch
     register_library(lowered.library)
     given = tuple(torch.view_as_real(x) if x.is_complex() else x for x in inputs)
-    outputs = Execution(build(lowered.module, LLVM).executable, "main", given).outputs()
+    outputs = Execution(quick_code(lowered.module, LLVM), "main", given).outputs()
     expected = model(*inputs)
     assert len(outputs) == len(expected)
     for actual, wanted in zip(outputs, expected, strict=True):

@@ -15,6 +15,7 @@ from lowerscope.core.lowering.translator import lower
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.tracing.tracing import trace
+from tests.diagonal import at_length
 
 
 def check(
@@ -57,7 +58,7 @@ class Arithmetic(nn.Module):
         )
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, *at_length(torch.float64)])
 def test_special_values_give_what_torch_does(dtype: torch.dtype) -> None:
     # A quotient beyond the largest number makes NaN in vectors of torch, and not elsewhere.
     inf, nan, most = float("inf"), float("nan"), torch.finfo(dtype).max / 4
