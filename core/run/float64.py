@@ -244,10 +244,9 @@ class Widened(TorchFunctionMode):
         narrow = mapped(args, own)
         if name.endswith("_"):
             return args[0].copy_(func(*narrow, **kwargs))
-        if name in ("rand", "randn"):
-            kwargs = {"dtype": torch.float32, **kwargs}
-        elif name.startswith("rand"):
-            kwargs = {"dtype": self.coarsest, **kwargs}
+        if name.startswith("rand") and kwargs.get("dtype") is None:
+            dtype = self.coarsest if name.endswith("_like") else torch.float32
+            kwargs = {**kwargs, "dtype": dtype}
         return widened(func(*narrow, **{k: mapped(each, own) for k, each in kwargs.items()}))
 
     def shaken(self, value: torch.Tensor) -> torch.Tensor:
