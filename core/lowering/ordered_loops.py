@@ -19,8 +19,9 @@ def loop(extent: Any, body: Callable[[Any], Any], start: Any = 0, *, shared: boo
     """Return a loop from `start` up to `extent`; `shared`: threads share it."""
     var = tirx.Var("i", "int64")
     kind = tirx.ForKind.PARALLEL if shared else tirx.ForKind.SERIAL
-    count = long(extent) - long(start)
-    return tirx.For(var, long(start), count, kind, body(var))
+    begins_at_0 = isinstance(start, int) and start == 0
+    count = long(extent) if begins_at_0 else long(extent) - long(start)
+    return tirx.For(var, long(0), count, kind, body(var if begins_at_0 else long(start) + var))
 
 
 def nest(extents: Sequence[Any], body: Callable[[Index], Any], *, shared: bool = False) -> Any:

@@ -18,7 +18,7 @@ from tvm.s_tir import SBlock
 
 from lowerscope.core.model.texts import _
 
-_EMULATED = ("bfloat16", "float8", "float6", "float4")
+_EMULATED = ("bfloat16", "float8_", "float6_", "float4_")
 """Prefixes of dtypes that TVM computes in float32 after it has vectorized loops.
 
 Its rewriting skips the value that a ``Let`` binds, and writes a ``Let`` in doubly rounded values.
@@ -65,16 +65,20 @@ def _emulated(function: tirx.PrimFunc) -> str:
 
 
 def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Return a function with its supported float32 and float16 calls replaced by arithmetic.
+    """Return a function with its supported calls replaced by arithmetic.
 
-    Tests for NaN of float64 as well; not in a reduction, which schedules know by its form.
+    Those of float32 and float16, and a few of float64. Tests for NaN too, but not in a reduction,
+    which schedules know by its form.
     """
     reduces = _reduces(function)
 
     def expanded(call: Any) -> Any:
         if str(getattr(call.op, "name", "")) == "tirx.isnan" and not reduces:
             return _is_nan(call)
-        form = _FORMS.get(str(getattr(call.op, "name", "")))
+        name = str(getattr(call.op, "name", ""))
+        if name in _FORMS_64 and str(call.ty.dtype) == "float64":
+            return _bound("x", call.args[0], _FORMS_64[name])
+        form = _FORMS.get(name)
         dtype = str(call.ty.dtype) if form is not None else ""
         if form is None or dtype not in ("float32", "float16"):
             return call
@@ -109,6 +113,10 @@ def _number(value: float) -> Any:
     return tirx.const(value, "float32")
 
 
+def _double(value: float) -> Any:
+    return tirx.const(value, "float64")
+
+
 def _bound(name: str, value: Any, then: Callable[[Any], Any]) -> Any:
     """Return an expression of a value that is computed once."""
     var = tirx.Var(name, str(value.ty.dtype))
@@ -122,9 +130,10 @@ def _within(x: Any, low: float, high: float) -> Any:
 
 
 def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    value = _number(coefficients[0])
+    dtype = str(x.ty.dtype)
+    value = tirx.const(coefficients[0], dtype)
     for each in coefficients[1:]:
-        value = value * x + _number(each)
+        value = value * x + tirx.const(each, dtype)
     return value
 
 
@@ -269,21 +278,18 @@ def _of_angle(then: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Any]:
         that multiple modulo 4, as an int32.
     """
 
-    def double(value: float) -> Any:
-        return tirx.const(value, "float64")
-
     def of(x: Any) -> Any:
-        shifted = x * double(0.6366197723675814) + double(_ROUNDING_64)
+        shifted = x * _double(0.6366197723675814) + _double(_ROUNDING_64)
         return _bound("shifted", shifted, lambda t: reduced(x, t))
 
     def reduced(x: Any, t: Any) -> Any:
         quadrant = tirx.Cast("int32", tirx.reinterpret("int64", t) & tirx.const(3, "int64"))
-        rest = _bound("turns", t - double(_ROUNDING_64), lambda turns: less(x, turns))
+        rest = _bound("turns", t - _double(_ROUNDING_64), lambda turns: less(x, turns))
         return _bound("quadrant", quadrant, lambda q: _bound("r", rest, lambda r: both(r, q)))
 
     def less(x: Any, turns: Any) -> Any:
         for part in _HALF_PI:
-            x = x - turns * double(part)
+            x = x - turns * _double(part)
         return tirx.Cast("float32", x)
 
     def both(r: Any, quadrant: Any) -> Any:
@@ -374,6 +380,82 @@ def _arccosine(x: Any, large: Any, arc: Any) -> Any:
     signed = tirx.Select(x < _number(0.0), _number(0.0) - arc, arc)
     return tirx.Select(large, near, _number(1.5707963267948966) - signed)
 
+
+# Cephes, exp and log for float64.
+_LN_2_64 = (6.93145751953125e-1, 1.42860682030941723212e-6)
+_EXP_64 = (1.26177193074810590878e-4, 3.02994407707441961300e-2, 1.0)
+_EXP_BELOW_64 = (
+    *(3.00198505138664455042e-6, 2.52448340349684104192e-3, 2.27265548208155028766e-1, 2.0),
+)
+_LOG_64 = (
+    *(1.01875663804580931796e-4, 4.97494994976747001425e-1, 4.70579119878881725854e0),
+    *(1.44989225341610930846e1, 1.79368678507819816313e1, 7.70838733755885391666e0),
+)
+_LOG_BELOW_64 = (
+    *(1.0, 1.12873587189167450590e1, 4.52279145837532221105e1, 8.29875266912776603211e1),
+    *(7.11544750618563894466e1, 2.31251620126765340583e1),
+)
+_SQRT_HALF_64 = 0x3FE6A09E667F3BCD
+"""Bits of sqrt(1/2)."""
+
+
+def _exp_64(x: Any) -> Any:
+    def of(x: Any) -> Any:
+        shifted = x * _double(1.4426950408889634) + _double(_ROUNDING_64)
+        return _bound("shifted", shifted, lambda t: scaled(x, t))
+
+    def scaled(x: Any, t: Any) -> Any:
+        whole = t - _double(_ROUNDING_64)
+        rest = x - whole * _double(_LN_2_64[0]) - whole * _double(_LN_2_64[1])
+        bits = tirx.reinterpret("int64", t) + tirx.const(1022, "int64")
+        power = tirx.reinterpret("float64", bits << tirx.const(52, "int64"))
+        # Half the power, twice: 2**1024 is no float64.
+        return _bound("rest", rest, series) * _double(2.0) * power
+
+    def series(r: Any) -> Any:
+        return _bound(
+            "square",
+            r * r,
+            lambda z: _bound(
+                "p",
+                r * _polynomial(z, _EXP_64),
+                lambda p: _double(1.0) + _double(2.0) * p / (_polynomial(z, _EXP_BELOW_64) - p),
+            ),
+        )
+
+    low = tirx.Select(x < _double(-708.0), _double(-708.5), x)
+    return _bound("within", tirx.Select(low > _double(710.0), _double(710.0), low), of)
+
+
+def _log_64(x: Any) -> Any:
+    small = x < _double(2.0**-1022)
+
+    def of(bits: Any) -> Any:
+        exponent = (bits - tirx.const(_SQRT_HALF_64, "int64")) >> tirx.const(52, "int64")
+        return _bound("exponent", exponent, lambda e: parts(bits, e))
+
+    def parts(bits: Any, exponent: Any) -> Any:
+        mantissa = tirx.reinterpret("float64", bits - (exponent << tirx.const(52, "int64")))
+        # As an int32, which has an instruction of its own for this.
+        whole = tirx.Cast("float64", tirx.Cast("int32", exponent))
+        whole = whole - tirx.Select(small, _double(54.0), _double(0.0))
+        return _bound("m", mantissa - _double(1.0), lambda m: series(m, whole))
+
+    def series(m: Any, whole: Any) -> Any:
+        ratio = _polynomial(m, _LOG_64) / _polynomial(m, _LOG_BELOW_64)
+        rest = m * m * m * ratio - whole * _double(2.121944400546905827679e-4)
+        value = m + (rest - _double(0.5) * m * m) + whole * _double(_LN_2[0])
+        infinite = _double(float("inf"))
+        value = tirx.Select(x < infinite, value, x)
+        value = tirx.Select(x > _double(0.0), value, _double(float("nan")))
+        return tirx.Select(tirx.EQ(x, _double(0.0)), _double(0.0) - infinite, value)
+
+    # Subnormal numbers have no exponent of their own.
+    normal = tirx.Select(small, x * _double(2.0**54), x)
+    return _bound("bits", tirx.reinterpret("int64", normal), of)
+
+
+_FORMS_64 = {"tirx.exp": _exp_64, "tirx.log": _log_64}
 
 _FORMS: dict[str, Callable[[Any], Any]] = {
     "tirx.acos": _arc(_arccosine),

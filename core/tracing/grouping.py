@@ -338,14 +338,20 @@ def mark_varying(
     graph_module: fx.GraphModule,
     values: Mapping[str, NodeInfo],
     variants: Iterable[tuple[torch.Tensor, ...]],
+    *,
+    of_data: bool = False,
 ) -> None:
     """Store which axes differ between inputs of the same shapes in each node's ``meta["varies"]``.
 
     Nothing is stored for a graph of operators whose shapes do not depend on data.
+
+    `of_data`: whether shapes may depend on data although no operator shows it.
     """
     modules = dict(graph_module.named_modules(remove_duplicate=False))
     nodes = list(graph_module.graph.nodes)
-    if not any(_is_opaque(node, modules) or _is_of_data(node, values) for node in nodes):
+    if not of_data and not any(
+        _is_opaque(node, modules) or _is_of_data(node, values) for node in nodes
+    ):
         return
     first: dict[fx.Node, list[torch.Size]] = {}
     found: dict[fx.Node, list[tuple[bool, ...]]] = {}

@@ -778,6 +778,9 @@ class Split:
         self._turns = 0
         self._by_modules = False
         self._whole: dict[nn.Module, str] = {}
+        self.written: set[SourceLine] = set()
+        """Lines of new tensors that are nodes, since traced values are written into them."""
+        self._has_new_factory = False
         self.parts: list[TorchPart] = []
         self.checks: dict[SourceLine, None] = {}
         self.tracer: Any = None
@@ -815,6 +818,12 @@ class Split:
         """Return whether a wrong graph of a model that changes its tensors in place is noticed."""
         return self._sees_changes or self._model in self._whole
 
+    def trace_factory(self, line: SourceLine) -> bool:
+        """Let new tensors of a line be nodes; return whether they have not been."""
+        self._has_new_factory = line not in self.written
+        self.written.add(line)
+        return self._has_new_factory
+
     def restore_state(self) -> None:
         """Let every part restore the buffers that it may write into."""
         self._changes_state = True
@@ -836,6 +845,9 @@ class Split:
         the model as a whole.
         """
         self._turns += 1
+        if self._has_new_factory:
+            self._has_new_factory = False
+            return True
         reason = fx_reason(error)
         frames: list[FrameType] = []
         places: list[tuple[Callable[[], Function | None], int, int | None]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import dis
 import inspect
+import itertools
 import keyword
 import operator
 import sys
@@ -42,6 +43,15 @@ from lowerscope.core.tracing.trace_errors import (
 _FROZEN = _("forward draws random numbers here, and the graph has those of this one call")
 
 
+_WRITING = frozenset({"__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__"})
+_FACTORIES = frozenset(
+    {
+        *(torch.zeros, torch.ones, torch.full, torch.empty),
+        *(torch.zeros_like, torch.ones_like, torch.full_like, torch.empty_like),
+    }
+)
+
+
 class EagerCalls(TorchFunctionMode):
     """Recorder of calls into torch that involve no proxy.
 
@@ -53,12 +63,24 @@ class EagerCalls(TorchFunctionMode):
         operator.
     """
 
-    def __init__(self, boundary: CodeType) -> None:
+    def __init__(self, boundary: CodeType, split: Split | None) -> None:
         super().__init__()
         self.changes: list[tuple[int, SourceLine | None]] = []
         self.draws: dict[SourceLine | None, None] = {}
         self.drawn: list[tuple[torch.Tensor, str]] = []
         self._boundary = boundary
+        self.split = split
+        self.factories: list[tuple[torch.Tensor, SourceLine | None]] = []
+
+    def _refuse_write(self, func: Callable[..., Any], args: Sequence[Any], proxy: fx.Proxy) -> None:
+        """Have a new tensor that a call writes traced values into made by the graph as well."""
+        name = getattr(func, "__name__", "")
+        writes = name in _WRITING or (name.endswith("_") and not name.endswith("__"))
+        if self.split is None or not writes or not isinstance(args[0], torch.Tensor):
+            return
+        line = next((line for each, line in self.factories if each is args[0]), None)
+        if line is not None and self.split.trace_factory(line):
+            raise CannotFollow(_("it assigns to elements of a tensor"))
 
     def __torch_function__(
         self,
@@ -70,6 +92,7 @@ class EagerCalls(TorchFunctionMode):
         leaves = pytree.tree_leaves((args, kwargs))
         proxies = [leaf for leaf in leaves if isinstance(leaf, fx.Proxy)]
         if proxies:
+            self._refuse_write(func, args, proxies[0])
             try:
                 return func(*args, **(kwargs or {}))
             except TypeError:
@@ -90,6 +113,10 @@ class EagerCalls(TorchFunctionMode):
         state = torch.random.get_rng_state()
         result = func(*args, **(kwargs or {}))
         line = line_of_frame(sys._getframe(1), self._boundary)
+        if func in _FACTORIES and self.split is not None:
+            if line in self.split.written:
+                return self.split.tracer.create_proxy("call_function", func, args, kwargs or {})
+            self.factories.append((result, line))
         for tensor, version in zip(tensors, versions, strict=True):
             if tensor._version != version:
                 self.changes.append((tensor.untyped_storage().data_ptr(), line))
@@ -165,7 +192,7 @@ def trace_symbolically(
     buffers = [name for name, _other in model.named_buffers()]
     state = [(tensor, tensor._version) for tensor in own]
     tracer = _Tracer(calling, inputs) if split is None else _SplitTracer(calling, inputs, split)
-    calls = EagerCalls(trace_symbolically.__code__)
+    calls = EagerCalls(trace_symbolically.__code__, split)
     try:
         # Same state as in a run, which a model may query.
         with (
@@ -424,6 +451,12 @@ class _SplitTracer(_Tracer):
     Whether they do shows on other inputs of the same shapes.
     """
 
+    def is_tensor(self, value: Any) -> bool:
+        """Return whether a value is a tensor, traced or not."""
+        if _of_class(value, fx.Proxy):
+            return issubclass(self.type_of(value.node), torch.Tensor)
+        return _of_class(value, torch.Tensor)
+
     def known_extents(self, node: fx.Node) -> list[int | None] | None:
         """Return the extents that a tensor has for all inputs, ``None`` for others.
 
@@ -623,6 +656,50 @@ class _Proxy(fx.Proxy):
         raise TypeError("the class of a traced value cannot be assigned")
 
 
+_ALL = slice(None)
+
+
+def _all_keys(keys: Sequence[Any], rank: int) -> list[Any]:
+    """Return the keys of an assignment, one an axis."""
+    if not all(each is ... or type(each) in (int, slice) for each in keys):
+        raise CannotFollow(_("it assigns to elements of a tensor"))
+    bounds = [
+        each for key in keys if type(key) is slice for each in (key.start, key.stop, key.step)
+    ]
+    if not all(each is None or type(each) is int for each in bounds):
+        raise CannotFollow(_("it assigns to elements of a tensor"))
+    missing = [_ALL] * (rank - sum(each is not ... for each in keys))
+    before = list(itertools.takewhile(lambda each: each is not ..., keys))
+    return [*before, *missing, *keys[len(before) + 1 :]]
+
+
+def _with_part(owner: Any, keys: Sequence[Any], axis: int, value: Any) -> Any:
+    """Return a tensor like `owner` with the part at `keys`, from an axis on, replaced."""
+    while keys and keys[0] == _ALL:
+        keys, axis = keys[1:], axis + 1
+    if not keys:
+        if isinstance(value, bool | int | float):
+            return torch.full_like(owner, value)
+        return value.expand_as(owner).to(owner.dtype)
+    key, *rest = keys
+    if type(key) is int:
+        part = _with_part(owner.select(axis, key), rest, axis, value)
+        return torch.select_scatter(owner, part, axis, key)
+    part = _with_part(owner[(*[_ALL] * axis, key)], rest, axis + 1, value)
+    return torch.slice_scatter(owner, part, axis, key.start, key.stop, key.step or 1)
+
+
+def _place(key: Any, tracer: _SplitTracer) -> Any:
+    """Return a key beside tensors as ``index_put`` takes it: ``None`` for all of an axis."""
+    if tracer.is_tensor(key):
+        return key
+    if type(key) is int:
+        return torch.tensor(key)
+    if key == _ALL:
+        return None
+    raise CannotFollow(_("it assigns to elements of a tensor"))
+
+
 _OF_SIZES = frozenset({"shape", "size", "numel", "nelement", "stride", "is_contiguous"})
 """Attributes and methods of tensors that depend on their extents."""
 
@@ -660,13 +737,19 @@ class _SplitProxy(_Proxy):
     def __setitem__(self, key: Any, value: Any) -> None:
         keys = key if isinstance(key, tuple) else (key,)
         tracer = cast(_SplitTracer, self.tracer)
-        if not all(
-            type(each) is _SplitProxy and tracer.type_of(each.node) is torch.Tensor for each in keys
-        ):
-            raise CannotFollow(_("it assigns to elements of a tensor"))
+        dtype = tracer.value_of(self.node).dtype
+        if not any(map(tracer.is_tensor, keys)):
+            new = _with_part(self, _all_keys(keys, tracer.value_of(self.node).dim()), 0, value)
+            tracer.create_proxy("call_method", "copy_", (self, new), {})
+            return
+        places = [_place(each, tracer) for each in keys]
         if isinstance(value, bool | int | float):
-            value = torch.tensor(value, dtype=tracer.value_of(self.node).dtype)
-        self.index_put_(keys, value)
+            value = torch.tensor(value, dtype=dtype)
+        if not any(each is None for each in places):
+            self.index_put_(tuple(places), value)
+            return
+        put = torch.ops.aten.index_put_.default
+        tracer.create_proxy("call_function", put, (self, places, value.to(dtype)), {})
 
     def __iter__(self) -> Any:
         try:

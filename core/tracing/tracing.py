@@ -487,7 +487,8 @@ def _trace_fx(
     if named is None:
         if group_numbers(graph_module, values, lines):
             values, mutations, outputs = run_once(graph_module, inputs, lines)
-        mark_varying(graph_module, values, itertools.chain([inputs], symbolic.varied(inputs)))
+        variants = itertools.chain([inputs], symbolic.varied(inputs))
+        mark_varying(graph_module, values, variants, of_data=split is not None)
     else:
         # Imported here since it takes seconds, and few models need it.
         from lowerscope.core.tracing.symbolic_sizes import run_symbolically

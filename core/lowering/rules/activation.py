@@ -140,6 +140,18 @@ def rrelu(
     return leaky_relu(b, input, (lower + upper) / 2)
 
 
+@rule(aten.rrelu.default, name="rrelu")
+def aten_rrelu(
+    b: NodeBuilder,
+    input: Value,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Any = None,
+) -> Value:
+    return rrelu(b, input, lower, upper, training)
+
+
 @rule(F.relu6, aten.relu6.default, nn.ReLU6)
 def relu6(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return clamp(b, input, 0.0, 6.0)

@@ -232,7 +232,7 @@ def kthvalue(b: NodeBuilder, input: Value, k: int, dim: int = -1, keepdim: bool 
     return tuple(found if keepdim else (b.emit(op.squeeze(each, [axis])) for each in found))
 
 
-@rule(torch.quantile, "quantile")
+@rule(torch.quantile, "quantile", aten.quantile.scalar)
 def quantile(
     b: NodeBuilder,
     input: Value,

@@ -55,6 +55,20 @@ def ones_like(b: NodeBuilder, input: Value, *, dtype: Any = None) -> Value:
     return _filled(b, shape_of(input), 1, _named(dtype) if dtype else dtype_of(input))
 
 
+@exact(torch.tril_indices, aten.tril_indices.default)
+def tril_indices(
+    b: NodeBuilder, row: int, col: int, offset: int = 0, *, dtype: Any = torch.int64
+) -> Value:
+    return b.constant(torch.tril_indices(row, col, offset, dtype=dtype or torch.int64))
+
+
+@exact(torch.triu_indices, aten.triu_indices.default)
+def triu_indices(
+    b: NodeBuilder, row: int, col: int, offset: int = 0, *, dtype: Any = torch.int64
+) -> Value:
+    return b.constant(torch.triu_indices(row, col, offset, dtype=dtype or torch.int64))
+
+
 @exact(torch.full_like, aten.full_like.default)
 def full_like(b: NodeBuilder, input: Value, fill_value: Any, *, dtype: Any = None) -> Value:
     return _filled(b, shape_of(input), fill_value, _named(dtype) if dtype else dtype_of(input))

@@ -12,11 +12,11 @@ from torch import nn
 from tvm import topi
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.builder import NodeBuilder, cast
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import mul
 from lowerscope.core.lowering.rules.shape import permute_to
-from lowerscope.core.lowering.values import Value, rank_of, shape_of
+from lowerscope.core.lowering.values import Value, dtype_of, rank_of, shape_of
 from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
@@ -278,10 +278,10 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Value:
-    if antialias:
-        raise Refused(_("TVM has no antialiased resampling"))
     extents = shape_of(input)[2:]
     sizes = _sizes(extents, size, scale_factor, bool(recompute_scale_factor))
+    if antialias:
+        return _antialiased(b, input, sizes, mode, align_corners)
     if align_corners and (len(extents) == 1 or 1 in sizes):
         raise Refused(_("TVM divides by zero where corners are aligned on an axis of 1"))
     if mode == "area":
@@ -321,6 +321,47 @@ def interpolate(
 _SAMPLES = ("bilinear", "nearest")
 _OUTSIDE = ("zeros", "border", "reflection")
 """Padding modes, indexed by ATen's numbers, as above."""
+
+
+def _antialiased(
+    b: NodeBuilder, input: Value, sizes: Sequence[int], mode: str, align_corners: bool | None
+) -> Value:
+    """Multiply by a matrix for each axis: what torch makes of the identity's rows."""
+    value = input
+    for axis, (extent, wanted) in enumerate(zip(shape_of(input)[2:], sizes, strict=True)):
+        if not isinstance(extent, int):
+            raise Refused(_("a size of it has a name"))
+        rows = torch.eye(extent)[None, None]
+        matrix = F.interpolate(
+            rows, (extent, wanted), mode=mode, align_corners=align_corners, antialias=True
+        )[0, 0]
+        weights = cast(b, b.constant(matrix), dtype_of(input))
+        if axis == 0:
+            weights = b.emit(op.permute_dims(weights))
+            value = b.emit(op.matmul(weights, value))
+        else:
+            value = b.emit(op.matmul(value, weights))
+    return value
+
+
+def _enter_antialiased(mode: str) -> None:
+    def lower(
+        b: NodeBuilder,
+        input: Value,
+        output_size: Any,
+        align_corners: bool,
+        scale_factors: Any = None,
+    ) -> Value:
+        return interpolate(
+            b, input, output_size, scale_factors, mode, align_corners, antialias=True
+        )
+
+    packet = getattr(aten, f"_upsample_{mode}2d_aa")
+    rule(packet.vec, packet.default, name="interpolate")(lower)
+
+
+_enter_antialiased("bilinear")
+_enter_antialiased("bicubic")
 
 
 @rule(F.grid_sample)

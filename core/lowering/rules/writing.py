@@ -15,7 +15,7 @@ from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, common_dtype, to_common_dtype
 from lowerscope.core.lowering.rule_table import Missing, Refused, exact, rule
-from lowerscope.core.lowering.rules.arithmetic import div, maximum, mul, sub
+from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, mul, sub
 from lowerscope.core.lowering.rules.comparison import searchsorted
 from lowerscope.core.lowering.rules.indexing import aten_slice, counted_from_front, embedding
 from lowerscope.core.lowering.rules.shape import broadcast_to, permute_to, reshape_to, unsqueeze
@@ -396,19 +396,36 @@ def _put_along(
     return scatter(b, input, axis, places, update)
 
 
-def _rows_put(
-    b: NodeBuilder, input: Value, indices: Sequence[Value], update: Value, accumulate: bool
+def _slices_put(
+    b: NodeBuilder, input: Value, indices: Sequence[Value], values: Value, accumulate: bool
 ) -> Value:
-    """Write whole slices, at one index into the first axis."""
-    if len(indices) > 1:
-        raise Refused(_("its indices leave axes out"))
-    place = counted_from_front(b, indices[0], shape_of(input)[0])
-    shape = (*shape_of(place), *shape_of(input)[1:])
-    rows = reshape_to(b, broadcast_to(b, update, shape), [-1, *shape_of(input)[1:]])
-    index = _along(b, reshape_to(b, place, [-1]), 0, rows)
-    if accumulate:
-        return scatter_reduce(b, input, 0, index, rows, "sum")
-    return scatter(b, input, 0, index, rows)
+    """Write slices at places of some axes, whose indices broadcast; the others have ``None``."""
+    axes = [axis for axis, each in enumerate(indices) if each is not None]
+    rest = [axis for axis in range(rank_of(input)) if axis not in axes]
+    extents = shape_of(input)
+    # One index into the flattened axes, which come first.
+    place: Value = None
+    for axis in axes:
+        counted = counted_from_front(b, indices[axis], extents[axis])
+        place = counted if place is None else add(b, mul(b, place, extents[axis]), counted)
+    inner = [extents[axis] for axis in rest]
+    moved = permute_to(b, input, [*axes, *rest])
+    rows = reshape_to(b, moved, [math.prod(extents[axis] for axis in axes), *inner])
+    # Adjacent indices have their axes at the position of the first.
+    before = axes[0] if axes == list(range(axes[0], axes[-1] + 1)) else 0
+    after = before + rank_of(place)
+    whole = [*inner[:before], *shape_of(place), *inner[before:]]
+    update = broadcast_to(b, values, whole)
+    order = [*range(before, after), *range(before), *range(after, len(whole))]
+    update = reshape_to(b, permute_to(b, update, order), [math.prod(shape_of(place)), *inner])
+    index = _along(b, reshape_to(b, place, [-1]), 0, update)
+    written = (
+        scatter_reduce(b, rows, 0, index, update, "sum")
+        if accumulate
+        else scatter(b, rows, 0, index, update)
+    )
+    back = reshape_to(b, written, shape_of(moved))
+    return permute_to(b, back, sorted(range(len(extents)), key=[*axes, *rest].__getitem__))
 
 
 def _put_where(b: NodeBuilder, input: Value, axis: int, mask: Value, values: Value) -> Value:
@@ -456,11 +473,11 @@ def index_put(
     *leading, last = indices
     if last is not None and all(each is None for each in leading) and rank_of(last) == 1:
         return _put_along(b, input, len(leading), last, values, accumulate)
-    if any(each is None or dtype_of(each) == "bool" for each in indices):
-        raise Refused(_("its indices are not integer tensors for the first axes"))
+    if any(each is not None and dtype_of(each) == "bool" for each in indices):
+        raise Refused(_("it has a mask beside other indices"))
     update = cast(b, values, dtype_of(input))
-    if len(indices) < rank_of(input):
-        return _rows_put(b, input, indices, update, accumulate)
+    if len(indices) < rank_of(input) or None in indices:
+        return _slices_put(b, input, indices, update, accumulate)
     places = [
         counted_from_front(b, index, extent)
         for index, extent in zip(indices, shape_of(input), strict=False)

@@ -118,12 +118,6 @@ def test_the_key_of_a_disabled_command_says_why(qtbot: QtBot) -> None:
         QTest.keyClick(window, Qt.Key.Key_F3)
 
 
-def window_of(qtbot: QtBot) -> MainWindow:
-    window = complete_window()
-    qtbot.addWidget(window)
-    return window
-
-
 def complete_window() -> MainWindow:
     window = MainWindow()
     window._complete()
@@ -170,7 +164,8 @@ def test_no_shortcut_is_one_of_the_window_system(window: MainWindow) -> None:
 
 @pytest.mark.x
 def test_a_text_field_keeps_its_keys(qtbot: QtBot) -> None:
-    window = window_of(qtbot)
+    window = complete_window()
+    qtbot.addWidget(window)
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     ran: list[str] = []

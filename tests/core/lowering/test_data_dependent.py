@@ -559,3 +559,29 @@ def test_gradients_of_the_parameters() -> None:
     model = with_gradients(Descending())
     _traced, in_torch = check(model, (torch.randn(3, 4),), (torch.randn(3, 4),), lowered=1)
     assert not in_torch
+
+
+class Filling(nn.Module):
+    """Assignments to parts of tensors, in a model that is split."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        out = torch.zeros(5, 3, 4)
+        for index in range(3):
+            out[:, index] = self.layer(x) * index if x.sum() > index else x - index
+        out[1:3, ..., 0] = 7
+        y = self.layer(x)
+        y[..., 1::2] = 0
+        y[0] = x[1]
+        y[:, torch.tensor([0, 3])] += 1.5
+        y[y[:, 0] > 0] = -1
+        return out, y
+
+
+def test_assignments_to_parts_of_tensors() -> None:
+    inputs = [(torch.randn(5, 4) + shift,) for shift in (-2, 0, 2)]
+    _traced, in_torch = check(Filling(), *inputs, lowered=8)
+    assert not in_torch

@@ -102,6 +102,20 @@ def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:
         np.testing.assert_array_equal(got.numpy(), expected.numpy())
 
 
+@pytest.mark.parametrize("name", ["exp", "log"])
+def test_arithmetic_of_float64_is_as_exact_as_torch(name: str) -> None:
+    numbers = [np.linspace(-720, 720, 4000), 10.0 ** np.linspace(-307, 308, 4001)]
+    x = np.concatenate([*numbers, [np.nan, np.inf, -np.inf, 0.0, 5e-324]])
+    placeholder = te.placeholder(x.shape, "float64", name="x")
+    function = te.create_prim_func([placeholder, getattr(topi, name)(placeholder)])
+    changed = vector_math(function).with_attr("global_symbol", "main")
+    assert f"T.{name}(" not in changed.script()
+    got = tvm.runtime.tensor(np.zeros_like(x))
+    tvm.compile(tvm.IRModule({"main": changed}), WIDE)["main"](tvm.runtime.tensor(x), got)
+    exact = getattr(torch, name)(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(got.numpy(), exact, rtol=1e-15, atol=1e-305)
+
+
 def _along(operator: Callable[..., Any]) -> tirx.PrimFunc:
     return legalised(lambda x: operator(x, 1), (3, 64))
 

@@ -165,7 +165,13 @@ ENTRIES = (
         "torch.xlogy(x, y)",
         loose_export=True,
     ),
-    Entry("copysign", _FLOAT_PAIR, in_torch={"torch.copysign(x, y)": "no relax operator for"}),
+    Entry(
+        "copysign",
+        _FLOAT_PAIR,
+        "torch.copysign(x, y); x.copysign(-torch.relu(y)); torch.copysign(x, -2.0); "
+        "aten.copysign.Tensor(x, y)",
+    ),
+    Entry("ldexp", _FLOAT_PAIR, "torch.ldexp(x, torch.round(y)); x.ldexp(y)"),
     Entry(
         "addcmul",
         {"x": Tensors(FLOATS), "y": like("x"), "z": broadcast("x")},

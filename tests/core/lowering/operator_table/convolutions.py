@@ -173,10 +173,11 @@ ENTRIES = (
         "F.interpolate(x, size=(5, 20)); F.interpolate(x, size=(5, 20), mode='nearest-exact'); "
         "F.interpolate(x, (12, 13), mode='bilinear', align_corners=True); "
         "nn.UpsamplingBilinear2d(scale_factor=2)(x); "
-        "F.interpolate(x, scale_factor=2, mode='bicubic', align_corners=True)",
+        "F.interpolate(x, scale_factor=2, mode='bicubic', align_corners=True); "
+        "F.interpolate(x, (3, 3), mode='bilinear', antialias=True); "
+        "F.interpolate(x, (6, 2), mode='bicubic', antialias=True)",
         {
             "F.interpolate(x, scale_factor=1.3)": "its scale factor gives no whole size, and TVM steps by the sizes",
-            "F.interpolate(x, (3, 3), mode='bilinear', antialias=True)": "TVM has no antialiased resampling",
         },
     ),
     Entry(
@@ -215,6 +216,7 @@ ENTRIES = (
     Entry(
         "fold",
         {"x": Tensors(("float32", "float64"), (2, 12, 6))},
-        in_torch={"F.fold(x, (3, 4), 2)": _WITHOUT, "nn.Fold((3, 4), 2)(x)": _WITHOUT},
+        "F.fold(x, (3, 4), 2); nn.Fold((3, 4), 2)(x); F.fold(x[0], (3, 4), 2); "
+        "F.fold(x, (3, 3), (3, 2), dilation=2, padding=(2, 1), stride=(1, 2))",
     ),
 )

@@ -21,8 +21,8 @@ _BY_RANGE = {
     (0.1, 6): ("log", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "log1p", "lgamma", "digamma"),
     (1.05, 6): ("acosh",),
     (-1, 1.5): ("erfc", "sinc"),
+    (-0.99, 0.99): ("erfinv",),
 }
-_IN_TORCH = ("lgamma", "digamma")
 _WHOLE = {"sin", "cos", "tanh", "sigmoid", "atan", "exp", "sqrt", "log", "erf", "rsqrt", "exp2"}
 """Functions that are tested on integers too, which torch computes in float32."""
 
@@ -37,8 +37,6 @@ def _function(name: str, low: float, high: float) -> Entry:
     dtypes = (*FLOATS, "int64", "bool") if whole else FLOATS
     least = low if low <= 0 or not whole else 1
     arguments = {"x": Tensors(dtypes, low=least, high=high)}
-    if name in _IN_TORCH:
-        return Entry(name, arguments, in_torch=dict.fromkeys(forms, "no relax operator for"))
     return Entry(name, arguments, "; ".join(forms))
 
 
@@ -116,8 +114,16 @@ ENTRIES = (
     ),
     Entry(
         "signbit",
-        {"x": Tensors(("float32", "int64"))},
-        in_torch={"torch.signbit(x)": "no relax operator for signbit"},
+        {"x": Tensors(NUMBERS)},
+        "torch.signbit(x); (-torch.relu(x)).signbit(); torch.signbit(-torch.sqrt(x))",
+    ),
+    Entry(
+        "gamma and error functions of special values",
+        {"x": Tensors(FLOATS)},
+        "torch.lgamma(x); torch.lgamma(torch.round(x)); torch.digamma(x); "
+        "torch.digamma(torch.round(x)); torch.lgamma(1 / torch.relu(x)); "
+        "torch.digamma(torch.sqrt(x)); torch.erfinv(torch.sign(x)); torch.erfinv(x)",
+        tolerance=1e-3,
     ),
     Entry("deg2rad", {"x": Tensors(FLOATS)}, "torch.deg2rad(x); torch.rad2deg(x)"),
     Entry(

@@ -201,7 +201,11 @@ ENTRIES = (
         "x.index_put((x > 1,), torch.tensor(2, dtype=x.dtype)); "
         "x.index_put((x[:, 0] > 1,), x[1]); aten.index_put.default(x, [None, x[0] > 1], x[0, :1]); "
         "x.index_put((torch.tensor([True, False, True]),), x[1:]); "
-        "x.index_put((torch.eye(3, 4) > 0,), x[0, 1:]); x.index_put((x > 9,), x[0, :0])",
+        "x.index_put((torch.eye(3, 4) > 0,), x[0, 1:]); x.index_put((x > 9,), x[0, :0]); "
+        "aten.index_put.default(x[None], [None, i, j], x[:1, :2]); "
+        "aten.index_put.default(x[None], [i * 0, None, j], x[:1, :3], True); "
+        "aten.index_put.default(x, [None, j.view(2, 1)], x[0, 0]); "
+        "aten.index_put.default(x[None], [i * 0, i], x[0])",
         {
             "aten.index_put.default(x, [None, torch.eye(4)[0] + torch.eye(4)[1] > 0], x[:, :2])": "its mask is of inner axes, and selects as many values as it has"
         },

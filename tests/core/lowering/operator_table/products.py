@@ -141,13 +141,27 @@ ENTRIES = (
     ),
     Entry(
         "linalg",
-        {"x": Tensors(F32, (3, 3))},
-        in_torch={
-            "torch.linalg.inv(x + 9 * torch.eye(3))": _WITHOUT,
-            "torch.linalg.det(x)": _WITHOUT,
-            "torch.linalg.solve(x + 9 * torch.eye(3), x)": _WITHOUT,
-            "torch.linalg.cholesky(x @ x.T + torch.eye(3))": _WITHOUT,
+        {"x": Tensors(("float32", "float64"), (2, 3, 3)), "y": Tensors("x", (2, 3, 4))},
+        "torch.linalg.inv(x.tril() + 9 * torch.eye(3, dtype=x.dtype)); torch.linalg.det(x); "
+        "torch.inverse(x[0].triu() - 9 * torch.eye(3, dtype=x.dtype)); torch.det(x[0]); "
+        "torch.linalg.solve(x.flip(1) + 9 * torch.eye(3, dtype=x.dtype).flip(0), y); "
+        "torch.linalg.solve(x[0] + 9 * torch.eye(3, dtype=x.dtype), y[0, :, 0]); "
+        "torch.linalg.solve(x + 9 * torch.eye(3, dtype=x.dtype), y.mT, left=False); "
+        "torch.linalg.cholesky(x @ x.mT + torch.eye(3, dtype=x.dtype)); "
+        "torch.cholesky(x[1] @ x[1].T + torch.eye(3, dtype=x.dtype), upper=True); "
+        "torch.linalg.solve_triangular(x + 9 * torch.eye(3, dtype=x.dtype), y, upper=True); "
+        "torch.linalg.solve_triangular(x, y.mT, upper=False, left=False, unitriangular=True); "
+        "torch.triangular_solve(y, x + 9 * torch.eye(3, dtype=x.dtype))[0]; "
+        "torch.cholesky_solve(y, x.tril() + 9 * torch.eye(3, dtype=x.dtype))",
+        {
             "torch.linalg.svd(x)[1]": _WITHOUT,
+            "torch.linalg.inv(torch.eye(65) + x[0, 0, 0].float())": "no small stacks",
         },
+    ),
+    Entry(
+        "cov",
+        {"x": Tensors(("float32", "float64"), (3, 5))},
+        "torch.cov(x); x.cov(correction=0); torch.cov(x[0]); torch.corrcoef(x); x[0].corrcoef()",
+        tracers=("fx",),
     ),
 )
