@@ -578,7 +578,9 @@ def _with_lines(function: tirx.PrimFunc) -> tuple[tirx.PrimFunc, dict[int, Chain
         if not isinstance(data, dict):
             return
         if node["type"] == "tirx.For":
-            chain = (*chain, nodes[nodes[data["loop_var"]]["data"]["name"]]["data"])
+            # Of a vector loop that is computed element by element, TVM makes one with a suffix.
+            loop = nodes[nodes[data["loop_var"]]["data"]["name"]]["data"]
+            chain = (*chain, loop.partition(".")[0])
         if node["type"] in _STATEMENTS:
             seen[index] += 1
             if seen[index] > 1:

@@ -32,6 +32,7 @@ import numpy as np
 import torch
 import tvm
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import resolve_name
 from tvm import relax, tirx
 from tvm.support import cc
@@ -833,6 +834,8 @@ def expression_text(value: Any) -> str:
         return f"{{{', '.join(pairs)}}}"
     if isinstance(value, slice):
         return f"slice({', '.join(map(expression_text, (value.start, value.stop, value.step)))})"
+    if isinstance(value, PackedSequence):
+        return f"torch.nn.utils.rnn.PackedSequence({', '.join(map(expression_text, value))})"
     if isinstance(value, torch.device):
         return f"torch.{value!r}"
     if isinstance(value, float) and not math.isfinite(value):

@@ -196,6 +196,8 @@ def _filled(value: Any, inputs: list[torch.Tensor], sizes: tuple[int, ...]) -> A
         return held_as(inputs[value.index], value.dtype) if value.dtype else inputs[value.index]
     if isinstance(value, Size):
         return sizes[value.index]
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(_filled(each, inputs, sizes) for each in value)
     if type(value) in (tuple, list):
         return type(value)(_filled(each, inputs, sizes) for each in value)
     if type(value) is dict:

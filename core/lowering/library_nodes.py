@@ -240,7 +240,11 @@ class LibraryNodes:
             if from_data
             else self._call_into(node, name, given, tensors)
         )
-        return _nest(info, results), name
+        value = _nest(info, results)
+        if isinstance(node.target, type) and issubclass(node.target, tuple):
+            # A named tuple, such as a packed sequence: what it is passed to knows it by its class.
+            value = node.target._make(value)  # type: ignore[attr-defined]
+        return value, name
 
     def bind(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """Return the call that `node` makes, with its tensors separated from other arguments.
@@ -309,6 +313,8 @@ class LibraryNodes:
             return Size(len(sizes) - 1)
         if isinstance(value, ir.Expr):
             raise Refused(_("an argument is a {name}", name=type(value).__name__))
+        if isinstance(value, tuple) and hasattr(value, "_make"):
+            return value._make(self._bind(each, tensors, sizes) for each in value)
         if isinstance(value, list) or type(value) is tuple:
             # torch.fx has a class of lists, and one of dicts, of its own.
             kind = list if isinstance(value, list) else tuple

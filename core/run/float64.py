@@ -47,8 +47,8 @@ def longest_sums(functions: Mapping[str, Any], coarsest: torch.dtype) -> float:
     return max((rounding_of_sums(each, coarsest) for each in functions.values()), default=0.0)
 
 
-MOST_BYTES = 1 << 28
-"""Limit on the parameters that are kept in float64, in bytes."""
+MOST_BYTES = 1 << 26
+"""Limit on the parameters that are kept in float64, in bytes, and on each part of a larger one."""
 
 _WIDE = {
     torch.bfloat16: torch.float64,
@@ -164,12 +164,29 @@ class WideWeights:
             return parameter
         if id(parameter) in self._kept:
             return self._kept[id(parameter)][1]
-        made = widened(parameter)
-        if self._change is not None and made.is_floating_point():
-            made = self._change(made)
+        made = self._made(parameter)
         if made.nbytes <= self._room:
             self._room -= made.nbytes
             self._kept[id(parameter)] = parameter, made
+        return made
+
+    def is_large(self, parameter: Any) -> bool:
+        """Return whether a value is a parameter that is not to be in float64 as a whole."""
+        return (
+            isinstance(parameter, torch.nn.Parameter)
+            and parameter.dtype in _WIDE
+            and parameter.numel() * 8 > MOST_BYTES > 0
+        )
+
+    def parts(self, parameter: torch.nn.Parameter) -> Iterator[torch.Tensor]:
+        """Yield rows of a large parameter in float64, one part after the other."""
+        count = -(-parameter.numel() * 8 // MOST_BYTES)
+        yield from map(self._made, parameter.detach().chunk(count))
+
+    def _made(self, values: torch.Tensor) -> torch.Tensor:
+        made = widened(values)
+        if self._change is not None and made.is_floating_point():
+            made = self._change(made)
         return made
 
 
@@ -217,11 +234,25 @@ class Widened(TorchFunctionMode):
             self.note(torch.get_autocast_dtype("cpu"))
         if (name := func.__name__.partition(".")[0]) in _DRAWING:
             return self._drawn(func, name, args, kwargs or {})
+        if func is torch.nn.functional.linear and not kwargs and self._weights.is_large(args[1]):
+            return self._shaken_unless_view(self._product(*args), ())
         args = tuple(mapped(each, self._wide) for each in args)
         if func in _CASTS:
             self.note(_CASTS[func])
             return args[0].to(_WIDE[_CASTS[func]])
         result = func(*args, **{k: mapped(each, self._wide) for k, each in (kwargs or {}).items()})
+        return self._shaken_unless_view(result, args)
+
+    def _product(
+        self, input: torch.Tensor, weight: torch.nn.Parameter, bias: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return a product with a large weight, of which one part at a time is in float64."""
+        rows = self._wide(input)
+        parts = [torch.nn.functional.linear(rows, each) for each in self._weights.parts(weight)]
+        product = torch.cat(parts, -1)
+        return product if bias is None else product + self._wide(bias)
+
+    def _shaken_unless_view(self, result: Any, args: tuple[Any, ...]) -> Any:
         if self._random is None or not isinstance(result, torch.Tensor):
             return result
         given = {_storage(each) for each in args if isinstance(each, torch.Tensor)}
@@ -244,10 +275,9 @@ class Widened(TorchFunctionMode):
         narrow = mapped(args, own)
         if name.endswith("_"):
             return args[0].copy_(func(*narrow, **kwargs))
-        if name in ("rand", "randn"):
-            kwargs = {"dtype": torch.float32, **kwargs}
-        elif name.startswith("rand"):
-            kwargs = {"dtype": self.coarsest, **kwargs}
+        if name.startswith("rand") and kwargs.get("dtype") is None:
+            dtype = self.coarsest if name.endswith("_like") else torch.float32
+            kwargs = {**kwargs, "dtype": dtype}
         return widened(func(*narrow, **{k: mapped(each, own) for k, each in kwargs.items()}))
 
     def shaken(self, value: torch.Tensor) -> torch.Tensor:

@@ -117,11 +117,14 @@ def judge_run(
     actual: tuple[torch.Tensor, ...],
     named: Sequence[tuple[str, torch.Tensor]] | None,
     build: RecordedBuild | None = None,
+    *,
+    drew_the_same: bool = False,
 ) -> tuple[Verdict, tuple[torch.Tensor, ...] | None]:
     """Return the verdict on the outputs of a run, and the outputs of its reference.
 
     Args:
         build: As of `precise_of`.
+        drew_the_same: Whether both sides are known to have drawn the same random numbers.
     """
     expected = None if named is None else tuple(value for _other, value in named)
     if expected is not None and stages.loaded.model is None:
@@ -129,7 +132,16 @@ def judge_run(
     random = () if stages.lowered is None else stages.lowered.random
     names = [name for name, _other in named or ()]
     precise = precise_of(stages, values, recipe.seed, expected, build)
-    return judge(actual, expected, recipe.tolerances, random, names, precise), expected
+    verdict = judge(
+        actual,
+        expected,
+        recipe.tolerances,
+        random,
+        names,
+        precise,
+        drew_the_same=drew_the_same,
+    )
+    return verdict, expected
 
 
 def check_callable(stages: Stages) -> None:

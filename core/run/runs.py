@@ -298,11 +298,16 @@ def _run_at(
         progress.report(doing_at(_("Running {side}", side=side), sizes))
         returned = reference.whole_output()
         named, others = named_results(returned), other_outputs(returned)
+    after_torch = torch.get_rng_state()
     progress.report(doing_at(_("Running the model"), sizes))
     execution = Execution(stages.built.executable, "main", stages.arguments(values))
     actual = followed_outputs(execution, recipe.seed, calls, progress)
+    after_tvm = torch.get_rng_state()
     progress.report(doing_at(_("Comparing with {side}", side=side), sizes))
-    verdict, expected = judge_run(stages, recipe, values, actual, named)
+    drew_the_same = torch.equal(after_torch, after_tvm)
+    verdict, expected = judge_run(
+        stages, recipe, values, actual, named, drew_the_same=drew_the_same
+    )
     verdict = replace(verdict, outputs=(*verdict.outputs, *others))
     if before is None:
         # A new one: after instrumentation, each call of a machine goes through Python.

@@ -376,8 +376,12 @@ def mark_varying(
                 tuple(map(operator.or_, *pair)) for pair in zip(known, differs, strict=False)
             ]
     for node, axes in found.items():
-        read = (each.meta.get("varies", ()) for each in node.all_input_nodes)
-        if _is_opaque(node, modules) or any(map(any, (*axes, *itertools.chain(*read)))):
+        given = (each.meta.get("varies", ()) for each in node.all_input_nodes)
+        read = list(itertools.chain.from_iterable(given))
+        # A reduction of what varies leaves known extents.
+        ranks = max(map(len, read), default=0), max(map(len, axes), default=0)
+        is_reduced = any(map(any, read)) and ranks[1] < ranks[0]
+        if _is_opaque(node, modules) or any(map(any, axes)) or is_reduced:
             node.meta["varies"] = axes
 
 

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from types import CodeType
 from typing import Any, cast
 
@@ -44,24 +43,6 @@ from lowerscope.core.tracing.trace_errors import (
 _FROZEN = _("forward draws random numbers here, and the graph has those of this one call")
 
 
-_DRAWING = frozenset(
-    {
-        *(torch.rand, torch.rand_like, torch.randn, torch.randn_like, torch.randperm),
-        *(torch.randint, torch.randint_like, torch.normal, torch.bernoulli, torch.multinomial),
-    }
-)
-"""Functions that return new tensors of random numbers."""
-
-_FILLING = frozenset(
-    {
-        *(torch.Tensor.normal_, torch.Tensor.uniform_, torch.Tensor.exponential_),
-        *(torch.Tensor.bernoulli_, torch.Tensor.cauchy_, torch.Tensor.geometric_),
-        *(torch.Tensor.log_normal_, torch.Tensor.random_),
-    }
-)
-"""Methods that write random numbers into a tensor."""
-
-
 _WRITING = frozenset({"__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__"})
 _FACTORIES = frozenset(
     {
@@ -71,37 +52,10 @@ _FACTORIES = frozenset(
 )
 
 
-class _References(TorchFunctionMode):
-    """Counts the references to the tensor whose method is called."""
-
-    count = 0
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        self.count = sys.getrefcount(args[0]) if args else 0
-        return func(*args, **(kwargs or {}))
-
-
-@cache
-def _references_of_temporary() -> int:
-    """Return the references to a tensor that has no name: ``torch.empty(4).normal_()``."""
-    counting = _References()
-    with torch.random.fork_rng(devices=[]), counting:
-        torch.empty(0).normal_()
-    return counting.count
-
-
 class EagerCalls(TorchFunctionMode):
-    """Recorder of calls into torch that involve no proxy; what they draw at random becomes a node.
+    """Recorder of calls into torch that involve no proxy.
 
     `boundary`: the code of the function that runs the tracer.
-    `tracer`: makes nodes of calls that draw random numbers; ``None`` if their values of this one
-        call become constants.
 
     `changes`: for each tensor that was changed in place, its memory and the user's line.
     `draws`: lines that have drawn random numbers.
@@ -109,10 +63,8 @@ class EagerCalls(TorchFunctionMode):
         operator.
     """
 
-    def __init__(self, boundary: CodeType, tracer: fx.Tracer | None, split: Split | None) -> None:
+    def __init__(self, boundary: CodeType, split: Split | None) -> None:
         super().__init__()
-        self.made_nodes = False
-        self._tracer = tracer
         self.changes: list[tuple[int, SourceLine | None]] = []
         self.draws: dict[SourceLine | None, None] = {}
         self.drawn: list[tuple[torch.Tensor, str]] = []
@@ -137,7 +89,6 @@ class EagerCalls(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        is_temporary = func in _FILLING and sys.getrefcount(args[0]) <= _references_of_temporary()
         leaves = pytree.tree_leaves((args, kwargs))
         proxies = [leaf for leaf in leaves if isinstance(leaf, fx.Proxy)]
         if proxies:
@@ -150,19 +101,6 @@ class EagerCalls(TorchFunctionMode):
                 # torch.zeros and the like take traced numbers as they are.
                 tracer = proxies[0].tracer
                 return tracer.create_proxy("call_function", func, args, kwargs or {})
-        generators = [leaf for leaf in leaves if isinstance(leaf, torch.Generator)]
-        if self._tracer is not None and not generators:
-            if func in _DRAWING:
-                self.made_nodes = True
-                return self._tracer.create_proxy("call_function", func, args, kwargs or {})
-            if is_temporary:
-                self.made_nodes = True
-                like = {"dtype": args[0].dtype, "device": args[0].device}
-                empty = self._tracer.create_proxy(
-                    "call_function", torch.empty, (tuple(args[0].shape),), like
-                )
-                filled = (empty, *args[1:])
-                return self._tracer.create_proxy("call_method", func.__name__, filled, kwargs or {})
         tensors = [
             leaf
             for leaf in leaves
@@ -171,6 +109,7 @@ class EagerCalls(TorchFunctionMode):
             and not leaf.is_inference()
         ]
         versions = [tensor._version for tensor in tensors]
+        generators = [leaf for leaf in leaves if isinstance(leaf, torch.Generator)]
         state = torch.random.get_rng_state()
         result = func(*args, **(kwargs or {}))
         line = line_of_frame(sys._getframe(1), self._boundary)
@@ -252,30 +191,25 @@ def trace_symbolically(
     """
     buffers = [name for name, _other in model.named_buffers()]
     state = [(tensor, tensor._version) for tensor in own]
-    for draws_in_graph in (True, False):
-        tracer = _Tracer(calling, inputs) if split is None else _SplitTracer(calling, inputs, split)
-        calls = EagerCalls(trace_symbolically.__code__, tracer if draws_in_graph else None, split)
-        try:
-            # Same state as in a run, which a model may query.
-            with (
-                torch.no_grad(),
-                torch.random.fork_rng(devices=[]),
-                calls,
-                _classes_of_values(),
-                _both_branches(split),
-                without_compiling(),
-            ):
-                graph = tracer.trace(model)
-        except BaseException as error:
-            if is_interrupt(error):
-                raise
-            if calls.made_nodes:
-                # Python may decide by what was drawn.
-                continue
-            if isinstance(error, Exception) and split is None:
-                run_eagerly(model, inputs, calling)
-            raise cannot_trace(error) from error
-        break
+    tracer = _Tracer(calling, inputs) if split is None else _SplitTracer(calling, inputs, split)
+    calls = EagerCalls(trace_symbolically.__code__, split)
+    try:
+        # Same state as in a run, which a model may query.
+        with (
+            torch.no_grad(),
+            torch.random.fork_rng(devices=[]),
+            calls,
+            _classes_of_values(),
+            _both_branches(split),
+            without_compiling(),
+        ):
+            graph = tracer.trace(model)
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        if isinstance(error, Exception) and split is None:
+            run_eagerly(model, inputs, calling)
+        raise cannot_trace(error) from error
     in_place = list(_changes_in_place(model, state, calls))
     changes = [*in_place, *_assignments(model, buffers, tracer.lines)]
     if split is not None and changes:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder, differs, is_nan, to_float
+from lowerscope.core.lowering.builder import NodeBuilder, cast, differs, is_nan, to_float
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, minimum, mul, sub
 from lowerscope.core.lowering.values import (
@@ -18,6 +18,7 @@ from lowerscope.core.lowering.values import (
     dtype_of,
     is_float,
     is_tensor,
+    rank_of,
     scalar,
     torch_dtype,
 )
@@ -269,6 +270,41 @@ def bitwise_not(b: NodeBuilder, input: Value) -> Value:
     if dtype_of(input) == "bool":
         return b.emit(op.logical_not(input))
     return b.emit(op.bitwise_not(input))
+
+
+@rule(
+    *(torch.fake_quantize_per_tensor_affine, aten.fake_quantize_per_tensor_affine.default),
+    aten.fake_quantize_per_tensor_affine.tensor_qparams,
+    name="fake_quantize",
+)
+def fake_quantize(
+    b: NodeBuilder, input: Value, scale: Any, zero_point: Any, quant_min: int, quant_max: int
+) -> Value:
+    number = dtype_of(input)
+    zero = cast(b, zero_point, number)
+    # As in torch, times the inverse.
+    steps = b.emit(op.round(mul(b, input, div(b, 1, cast(b, scale, number)))))
+    level = clamp(b, add(b, steps, zero), quant_min, quant_max)
+    return mul(b, sub(b, level, zero), cast(b, scale, number))
+
+
+@rule(
+    *(torch.fake_quantize_per_channel_affine, aten.fake_quantize_per_channel_affine.default),
+    name="fake_quantize",
+)
+def fake_quantize_channels(
+    b: NodeBuilder,
+    input: Value,
+    scale: Value,
+    zero_point: Value,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+) -> Value:
+    extents = [1] * rank_of(input)
+    extents[axis] = -1
+    each = [b.emit(op.reshape(value, extents)) for value in (scale, zero_point)]
+    return fake_quantize(b, input, *each, quant_min, quant_max)
 
 
 def truth(b: NodeBuilder, value: Value) -> Value:

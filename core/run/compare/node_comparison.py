@@ -319,7 +319,12 @@ class NodesAlone:
                 continue
             seen.add(index)
             if index in self._draws:
-                raise NotCompared(self._parts.random[self._draws[index]].reason)
+                raise NotCompared(
+                    _(
+                        "{node} draws random numbers anew at each call",
+                        node=self._draws[index],
+                    )
+                )
             if self._calls.arguments(index) is None:
                 raise self._not_called(index)
             for source in self._calls.sources(index):
@@ -465,6 +470,9 @@ class NodeComparison:
             self._drew_others = True
             return random
         exact = None if found.matches else self._exact.in_run(part.node, part.path)
+        if random is not None and exact is not None:
+            # It may change by other random numbers, and not by rounding.
+            exact = replace(exact, noise=None)
         return self._beside(found, actual, expected, exact)
 
     def _beside(

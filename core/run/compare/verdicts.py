@@ -326,12 +326,15 @@ def judge(
     random: Sequence[Sequence[str]] = (),
     names: Sequence[str] = (),
     precise: Callable[[], PreciseRun | None] | None = None,
+    *,
+    drew_the_same: bool = False,
 ) -> Verdict:
     """Compare the outputs of a run with torch's.
 
     Args:
         random: For each output, the names of the random operators that it depends on. Where its
             values differ, TVM may have drawn other numbers: nothing is said of them.
+        drew_the_same: Whether both sides are known to have drawn the same numbers.
         precise: Runs the reference in float64; called if an output is out of tolerance: see
             `beside_float64`.
     """
@@ -355,22 +358,24 @@ def judge(
         )
         return Verdict(judgement.verdict, reason, error, error, tolerances.float32, outputs)
     judged = [_judge_output(*values, tolerances) for values in zip(actual, expected, strict=True)]
+    sources = random or [()] * len(actual)
     run = precise() if precise and any(each.verdict == "differ" for each in judged) else None
     if run is not None and len(run.outputs) == len(judged):
         judged = [
             _beside_float64(each, ours, theirs, exact, tolerances)
-            for each, ours, theirs, exact in zip(judged, actual, expected, _exact(run), strict=True)
+            for each, ours, theirs, exact in zip(
+                judged, actual, expected, _exact(run, sources), strict=True
+            )
         ]
     judged = [
         Judged("not-comparable", depends_on_random(*operators))
         # The extents may be random as well, rank and dtype are not.
         if operators
+        and not drew_the_same
         and each.verdict == "differ"
         and (ours.ndim, ours.dtype) == (theirs.ndim, theirs.dtype)
         else each
-        for each, ours, theirs, operators in zip(
-            judged, actual, expected, random or [()] * len(actual), strict=True
-        )
+        for each, ours, theirs, operators in zip(judged, actual, expected, sources, strict=True)
     ]
     return _over_all(names, actual, expected, judged, tolerances)
 
@@ -393,17 +398,23 @@ def depends_on_random(*operators: str) -> str:
     """Return the reason why a value that random operators go into cannot be compared."""
     names = joined(_(", "), operators)
     return _n(
-        "depends on {operators}, which draws random numbers",
-        "depends on {operators}, which draw random numbers",
+        "depends on {operators}, which draws random numbers, and may have drawn others than torch",
+        "depends on {operators}, which draw random numbers, and may have drawn others than torch",
         len(operators),
         operators=names,
     )
 
 
-def _exact(run: PreciseRun) -> Iterator[Exact]:
-    """Yield the outputs of a run in float64."""
-    for value, shaken in zip(run.outputs, run.shaken or run.outputs, strict=True):
-        yield Exact(value, run.coarsest, run.sums, noise_between(value, shaken))
+def _exact(run: PreciseRun, random: Sequence[Sequence[str]]) -> Iterator[Exact]:
+    """Yield the outputs of a run in float64.
+
+    What depends on random numbers may change by others, and not by rounding.
+    """
+    for value, shaken, operators in zip(
+        run.outputs, run.shaken or run.outputs, random, strict=True
+    ):
+        noise = None if operators else noise_between(value, shaken)
+        yield Exact(value, run.coarsest, run.sums, noise)
 
 
 def noise_between(value: torch.Tensor, shaken: torch.Tensor) -> torch.Tensor | None:

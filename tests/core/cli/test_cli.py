@@ -116,9 +116,39 @@ def test_what_draws_random_numbers_is_no_difference(
     assert record["verdict"] == drawn
     assert record["max_abs_error"] < 1e-5
     if removed:
-        assert record["reason"] == "output[0] depends on dropout, which draws random numbers"
+        assert record["reason"].startswith("output[0] depends on dropout, which draws random")
         assert main(arguments) == 0
         assert "Not comparable: output[0] depends on dropout" in capsys.readouterr().out
+
+
+WRONG_RELU = """
+import torch
+from tvm import relax
+
+from lowerscope.core.rules import rule
+
+
+@rule(torch.relu)
+def wrong(builder, node, x):
+    return relax.op.abs(x)
+"""
+
+
+def test_a_fault_behind_random_numbers_is_a_difference(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    noisy, rules = tmp_path / "noisy.py", tmp_path / "rules.py"
+    rules.write_text(WRONG_RELU)
+    noisy.write_text(
+        NET.replace(
+            "return self.linear(x)",
+            "y = torch.nn.functional.dropout(self.linear(x) - 0.1, 0.5, True)"
+            "; return torch.relu(y), torch._standard_gamma(torch.relu(y) + 1)",
+        )
+    )
+    assert main(["run", str(noisy), "--input", "x=1,4", "--rules", str(rules), "--json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert [each["verdict"] for each in record["outputs"]] == ["differ", "differ"]
 
 
 def test_an_output_without_a_finite_value_is_inconclusive(

@@ -467,6 +467,28 @@ def test_what_is_left_of_a_size_of_data_has_a_known_shape() -> None:
     assert "matmul" not in in_torch
 
 
+class Packed(nn.Module):
+    """A recurrent layer on sequences of several lengths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(4, 5, batch_first=True)
+        self.last = nn.Linear(5, 3)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> Any:
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, True, enforce_sorted=False)
+        states, (last, _cell) = self.layer(packed)
+        padded, counts = nn.utils.rnn.pad_packed_sequence(states, True)
+        return self.last(padded), counts, self.last(last[0])
+
+
+def test_a_layer_takes_packed_sequences_of_any_lengths() -> None:
+    x = torch.randn(3, 6, 4)
+    inputs = [(x, torch.tensor(each)) for each in ([6, 2, 5], [1, 3, 2], [4, 4, 4])]
+    _traced, in_torch = check(Packed(), *inputs, lowered=1)
+    assert "layer" in in_torch
+
+
 def test_two_sizes_of_data_are_not_said_to_be_reduced() -> None:
     x = torch.randn(5, 4)
     model = Calls(lambda x: x[x[:, 0] > 0] * x[x[:, 0] > 0])

@@ -65,30 +65,3 @@ def test_an_output_names_all_that_it_depends_on(bench: Any) -> None:
     _, lowered = bench.lower(Calls(compute), (X,), "fx", "te")
     both = ("dropout", "rand_like")
     assert lowered.random == (both, both, ("randn",), ())
-
-
-def test_what_no_tensor_goes_into_is_drawn_at_each_run(bench: Any) -> None:
-    def compute(x: torch.Tensor) -> Any:
-        filled = torch.empty(4, 4).normal_()
-        return x + torch.randn(4, 4), x[torch.randperm(4)], filled * x
-
-    traced, lowered = bench.lower(Calls(compute), (X,), "fx", "high-level")
-    assert [name for name, each in lowered.nodes.items() if each.random] == [
-        "normal_",
-        "randn",
-        "randperm",
-    ]
-    assert lowered.random == (("randn",), ("randperm",), ("normal",))
-    assert not traced.notes
-
-
-def test_what_python_reads_is_drawn_once(bench: Any) -> None:
-    def compute(x: torch.Tensor) -> torch.Tensor:
-        noise = torch.empty(4, 4)
-        noise.uniform_()
-        return x + noise if torch.rand(1) < 2 else x
-
-    traced, lowered = bench.lower(Calls(compute), (X,), "fx", "high-level")
-    assert not any(each.random for each in lowered.nodes.values())
-    assert all("draws random numbers here" in each.text for each in traced.notes)
-    assert len(traced.notes) == 2

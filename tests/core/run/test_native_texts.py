@@ -43,6 +43,15 @@ class Nests:
                     vi, vj = T.axis.remap("SS", [i, j])
                     C[vi, vj] = A[vi, vj] * T.float32(7.0)
 
+    @T.prim_func(s_tir=True)
+    def tail(A: T.Buffer((10,), "float32"), C: T.Buffer((10,), "float32")):
+        for i in range(2):
+            for j in T.vectorized(8):
+                with T.sblock("body"):
+                    v = T.axis.spatial(10, i * 8 + j)
+                    T.where(i * 8 + j < 10)
+                    C[v] = A[v] * T.float32(7.0)
+
     @R.function
     def main(a: R.Tensor((1000,), "float32"), b: R.Tensor((64, 64), "float32")):
         cls = Nests
@@ -162,6 +171,16 @@ def test_loops_of_the_same_name_are_told_apart(
     assert not any(re.search(rf"\b{add}\b", line) for line in first)
     # A block has the lines of the loop around it.
     assert lines_of(record, "tir:twice/first") == first
+
+
+@pytest.mark.parametrize("view", ["llvm", "asm"])
+def test_a_vector_loop_that_ends_early_has_its_lines(
+    view: View, nests: Recipe, pipeline: Pipeline
+) -> None:
+    """TVM computes it element by element, in a loop of another name."""
+    record = text_of(pipeline, nests, view, "tail")
+    multiply = "fmul" if view == "llvm" else "mulss"
+    assert any(multiply in line for line in lines_of(record, "tir:tail/body/j"))
 
 
 def test_the_bytecode_is_tied_to_bindings_and_functions(nests: Recipe, pipeline: Pipeline) -> None:

@@ -186,7 +186,7 @@ class _Weighted(torch.nn.Module):
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
-@pytest.mark.parametrize("room", [0, 1 << 10, float64.MOST_BYTES])
+@pytest.mark.parametrize("room", [0, 1 << 8, 1 << 10, float64.MOST_BYTES])
 def test_weights_need_not_fit_into_memory_in_float64(
     room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

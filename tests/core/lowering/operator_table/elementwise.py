@@ -125,6 +125,13 @@ ENTRIES = (
         "torch.digamma(torch.sqrt(x)); torch.erfinv(torch.sign(x)); torch.erfinv(x)",
         tolerance=1e-3,
     ),
+    Entry(
+        "fake_quantize",
+        {"x": Tensors(("float32",), (3, 4)), "s": Tensors(("float32",), (4,), low=0.1, high=2)},
+        "torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -16, 15); "
+        "torch.fake_quantize_per_tensor_affine(x, s[0], torch.tensor(2, dtype=torch.int32), 0, 7); "
+        "torch.fake_quantize_per_channel_affine(x, s, torch.arange(4, dtype=torch.int32), 1, 0, 9)",
+    ),
     Entry("deg2rad", {"x": Tensors(FLOATS)}, "torch.deg2rad(x); torch.rad2deg(x)"),
     Entry(
         "clamp",
