@@ -116,7 +116,7 @@ _COMBINED: dict[str, Callable[[Any, Any], Any]] = {
     "cumprod": lambda old, new: old * new,
     "logcumsumexp": _log_of_sum,
 }
-"""What becomes of an element and the result before it, by the names of scans."""
+"""Combinations of an element with the result before it, by the names of scans."""
 
 
 def te_cumulative_extremum(A: te.Tensor, axis: int, largest: bool) -> Any:
