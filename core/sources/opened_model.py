@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import random
 import sys
 import types
@@ -230,18 +231,42 @@ def padding_as_in_a_run() -> Iterator[None]:
         torch.nn.TransformerEncoder.forward = own  # type: ignore[method-assign]
 
 
+_COMPILED = frozenset(
+    {"flex_attention", "create_block_mask", "cond", "while_loop", "associative_scan"}
+)
+"""Functions of torch that compile what they are given."""
+
+
+def prepare_compiling(model: torch.nn.Module) -> None:
+    """Import torch's compiler, if a model may use it.
+
+    Imported while a model is traced, it would take Python's functions as they are then for its own.
+    """
+    if _mentions(model, _COMPILED):
+        importlib.import_module("torch._dynamo")
+
+
 @contextlib.contextmanager
 def without_compiling() -> Iterator[None]:
     """Let functions that ``torch.compile`` compiles run as they are, as for ``torch.cond``.
 
     Compiled for tensors without values, or under a mode, they fail in later runs as well.
     """
-    # Without it, nothing compiles; its import takes seconds.
-    stance = contextlib.nullcontext()
     if "torch._dynamo" in sys.modules:
-        stance = torch.compiler.set_stance("force_eager")
-    with stance:
+        with torch.compiler.set_stance("force_eager"):
+            yield
+        return
+    # Nothing has been compiled yet, and the import of what compiles takes seconds.
+    own = torch.compile
+
+    def unchanged(function: Any = None, **_options: Any) -> Any:
+        return (lambda given: given) if function is None else function
+
+    torch.compile = unchanged
+    try:
         yield
+    finally:
+        torch.compile = own
 
 
 def run_mode(called: Any) -> Callable[[], AbstractContextManager[None]]:

@@ -24,7 +24,7 @@ from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.onnx_models import OnnxModel
-from lowerscope.core.sources.opened_model import RandomState
+from lowerscope.core.sources.opened_model import RandomState, prepare_compiling
 from lowerscope.core.sources.pytree import (
     CallSpec,
     by_position,
@@ -233,6 +233,7 @@ def trace(
     """
     calling = calling or positional_call(model, len(inputs))
     check_call(model, calling)
+    prepare_compiling(model)
     with unchanged(model) as own, warnings.catch_warnings():
         # torch warns of its own internals: of padding copies, of deprecations.
         warnings.simplefilter("ignore")
