@@ -262,7 +262,7 @@ def without_compiling() -> Iterator[None]:
     def unchanged(function: Any = None, **_options: Any) -> Any:
         return (lambda given: given) if function is None else function
 
-    torch.compile = unchanged
+    torch.compile = unchanged  # type: ignore[assignment]
     try:
         yield
     finally:
