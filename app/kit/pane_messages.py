@@ -1,6 +1,9 @@
 """Messages of a pane: a banner across it with buttons, and what an empty one says."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
@@ -11,6 +14,9 @@ from lowerscope.app.kit.layouts import column_of, row_of, stretch
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import TextMetrics
 from lowerscope.core.model.texts import _
+
+if TYPE_CHECKING:
+    from lowerscope.core.model.problems import Problem
 
 
 class EmptyState(QWidget):
@@ -23,6 +29,8 @@ class EmptyState(QWidget):
 
     def __init__(self, title: str = "", hint: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._again: QPushButton | None = None
+        self._act: Callable[[], None] = lambda: None
         self._title = Label(role="quiet-title")
         self._hint = Label(role="quiet")
         self._actions = row_of(None, spacing=8)
@@ -35,7 +43,23 @@ class EmptyState(QWidget):
         layout.addStretch(3)
         self.set_text(title, hint)
 
+    def set_problem(self, problem: Problem, again: Callable[[], None]) -> None:
+        """Show why there is nothing; what was cancelled, or ended with a child, can be tried again."""
+        self.set_text(problem.headline, problem.todo)
+        if problem.code in ("cancelled", "crashed"):
+            self._act = again
+            if self._again is None:
+                self._again = self.add_action(_("Try again"), self._try_again, primary=True)
+            self._again.show()
+
+    def _try_again(self) -> None:
+        # The view says that it waits, or its pane's header does.
+        self.set_text("")
+        self._act()
+
     def set_text(self, title: str, hint: str = "") -> None:
+        if self._again is not None:
+            self._again.hide()
         self._title.setText(title)
         self._hint.setText(hint)
         self._hint.setVisible(bool(hint))

@@ -422,7 +422,7 @@ class GraphPage(QWidget):
         self._show(record, self._wanted_title or "")
 
     def _take_problem(self, problem: Problem) -> None:
-        self.canvas.set_empty(problem.headline, problem.todo)
+        self.canvas.empty.set_problem(problem, self._watch.refresh)
         self._show(None, "")
 
     def _show(self, record: GraphRecord | None, title: str) -> None:

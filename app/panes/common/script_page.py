@@ -327,7 +327,7 @@ class FetchedPage(QWidget):
 
     def _take_problem(self, problem: Problem) -> None:
         self._shown_name = None
-        self.script.code.set_empty(problem.headline, problem.todo)
+        self.script.code.empty.set_problem(problem, self._watch.refresh)
         self.script.show_text(None)
 
 
@@ -417,10 +417,8 @@ class CompiledPage(FetchedPage):
         super().__init__(shared, view, name, self._note_busy)
         self._build = shared.build
         self._set_busy = set_busy
-        empty = self.script.code.empty
-        self.cancel = empty.add_action(_("Cancel"), self._watch.cancel)
-        self.again = empty.add_action(_("Compile"), self._watch.refresh, primary=True)
-        self._offer()
+        self.cancel = self.script.code.empty.add_action(_("Cancel"), self._watch.cancel)
+        self.cancel.hide()
         self._timer = QTimer(self, singleShot=True, interval=WAITING_MS)
         self._timer.timeout.connect(self._show_waiting)
 
@@ -435,7 +433,7 @@ class CompiledPage(FetchedPage):
     def show_nothing(self, title: str = "", hint: str = "") -> None:
         """Show an empty page with a reason."""
         self._timer.stop()
-        self._offer()
+        self.cancel.hide()
         super().show_nothing(title, hint)
 
     def _note_busy(self, busy: bool) -> None:
@@ -455,20 +453,16 @@ class CompiledPage(FetchedPage):
             self._say(_("Building…"), text)
 
     def _say(self, title: str, hint: str) -> None:
-        self._offer(self.cancel)
+        self.cancel.show()
         self.script.code.set_empty(title, hint)
         self.script.show_text(None)
 
     def _take_text(self, record: TextRecord) -> None:
-        self._offer()
+        self.cancel.hide()
         super()._take_text(record)
         if self.moment is None:
             self._build.note_built()
 
     def _take_problem(self, problem: Problem) -> None:
+        self.cancel.hide()
         super()._take_problem(problem)
-        self._offer(self.again if problem.code in ("cancelled", "crashed") else None)
-
-    def _offer(self, action: QWidget | None = None) -> None:
-        for each in (self.cancel, self.again):
-            each.setVisible(each is action)

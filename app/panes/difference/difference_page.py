@@ -105,9 +105,6 @@ class SidesPage(QWidget):
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(self.split)
 
-    def _take_problem(self, problem: Problem) -> None:
-        self._show_problem(problem.headline, problem.todo)
-
     def _query(self) -> Query[Any] | None:
         """Return the query for the difference."""
         raise NotImplementedError
@@ -116,10 +113,11 @@ class SidesPage(QWidget):
         """Show the difference."""
         raise NotImplementedError
 
-    def _show_list(self) -> None:
+    def _take_problem(self, problem: Problem) -> None:
+        """Show why there is no difference."""
         raise NotImplementedError
 
-    def _show_problem(self, title: str, hint: str) -> None:
+    def _show_list(self) -> None:
         raise NotImplementedError
 
 
@@ -228,7 +226,8 @@ class DifferencePage(QWidget):
     def show_sides(self) -> None:
         """Show the difference of the comparison's two sides, once it arrives."""
         if self._pins.sides is None:
-            self._show_problem(*nothing_words(self._document))
+            self.diff.set_empty(*nothing_words(self._document))
+            self._show_none()
         elif self.record is None:
             self.diff.set_empty(_("Comparing…"))
         self._watch.update()
@@ -268,11 +267,11 @@ class DifferencePage(QWidget):
         self._follow_selection()
 
     def _take_problem(self, problem: Problem) -> None:
-        self._show_problem(problem.headline, problem.todo)
+        self.diff.empty.set_problem(problem, self._watch.refresh)
+        self._show_none()
 
-    def _show_problem(self, title: str, hint: str) -> None:
+    def _show_none(self) -> None:
         self.record = None
-        self.diff.set_empty(title, hint)
         self.diff.set_parts(())
         self.shown.emit()
 
@@ -375,10 +374,14 @@ class CodePage(QWidget):
         self.shown.emit()
 
     def _take_problem(self, problem: Problem) -> None:
-        self._show_nothing(problem.headline, problem.todo)
+        self.diff.empty.set_problem(problem, self._watch.refresh)
+        self._show_none()
 
     def _show_nothing(self, title: str, hint: str) -> None:
         self.diff.set_empty(title, hint)
+        self._show_none()
+
+    def _show_none(self) -> None:
         self.diff.set_parts(())
         self.shown.emit()
 
@@ -554,8 +557,8 @@ class GraphDifferencePage(SidesPage):
         self.canvas.set_empty(title, hint)
         self._show(record)
 
-    def _show_problem(self, title: str, hint: str) -> None:
-        self.canvas.set_empty(title, hint)
+    def _take_problem(self, problem: Problem) -> None:
+        self.canvas.empty.set_problem(problem, self._watch.refresh)
         self._show(None)
 
     def _show(self, record: GraphDifference | None) -> None:

@@ -111,7 +111,7 @@ class FunctionTexts(QWidget):
 
     def _take_problem(self, problem: Problem) -> None:
         self._texts = {}
-        self.script.code.set_empty(problem.headline, problem.todo)
+        self.script.code.empty.set_problem(problem, self._watch.refresh)
         self.script.show_text(None)
 
     def _show(self) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 
 from lowerscope.app.document.stepping import ORDER, call_lines
 from lowerscope.app.engine.child_process import Ending
@@ -19,7 +19,8 @@ from lowerscope.app.panes.steps.step_rows import moment_of
 from lowerscope.app.shell.modes import MODES
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment, PassRecord, TranslationRecord
-from lowerscope.core.model.queries import FunctionsQuery, RunQuery
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import DifferenceQuery, FunctionsQuery, RunQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.run_records import CallRun
 from lowerscope.core.model.snapshot import FunctionRecord
@@ -217,3 +218,24 @@ def test_after_a_change_there_is_one_moment_in_all_windows(window: MainWindow, n
         QTest.keyClick(panes.relax.window(), Qt.Key.Key_Escape)
         QApplication.processEvents()
         agree(window, before, None)
+
+
+@pytest.mark.parametrize("mode", ["step", "explore"])
+def test_what_was_cancelled_can_be_tried_again(window: MainWindow, mode: str) -> None:
+    window.panes.set_mode(mode)
+    window.features.stepping.go(Moment(section="passes", index=2))
+    QApplication.processEvents()
+    engine: Any = window.features.processes.engine
+    kind = DifferenceQuery if mode == "step" else TextQuery
+    asked = [each for each in engine.sent if isinstance(each.query, kind) and not each.fate]
+    assert asked
+    for each in asked:
+        each.refuse(Problem(what="Cancelled", code="cancelled"))
+    QApplication.processEvents()
+    buttons = [each for each in window.findChildren(QPushButton) if each.text() == "Try again"]
+    (again,) = [each for each in buttons if each.isVisible()]
+    count = len(engine.sent)
+    QTest.mouseClick(again, Qt.MouseButton.LeftButton)
+    QApplication.processEvents()
+    assert [each.query for each in engine.sent[count:]] == [asked[-1].query]
+    assert not again.isVisible()
