@@ -44,7 +44,7 @@ class EmptyState(QWidget):
         self.set_text(title, hint)
 
     def set_problem(self, problem: Problem, again: Callable[[], None]) -> None:
-        """Show why there is nothing; what was cancelled, or ended with a child, can be tried again."""
+        """Show a problem, and a button to try again what was cancelled, or ended with a child."""
         self.set_text(problem.headline, problem.todo)
         if problem.code in ("cancelled", "crashed"):
             self._act = again

@@ -367,16 +367,10 @@ def judge(
                 judged, actual, expected, _exact(run, sources), strict=True
             )
         ]
-    judged = [
-        Judged("not-comparable", depends_on_random(*operators))
-        # The extents may be random as well, rank and dtype are not.
-        if operators
-        and not drew_the_same
-        and each.verdict == "differ"
-        and (ours.ndim, ours.dtype) == (theirs.ndim, theirs.dtype)
-        else each
-        for each, ours, theirs, operators in zip(judged, actual, expected, sources, strict=True)
-    ]
+    if not drew_the_same:
+        judged = [
+            _or_random(*values) for values in zip(judged, actual, expected, sources, strict=True)
+        ]
     return _over_all(names, actual, expected, judged, tolerances)
 
 
@@ -392,6 +386,17 @@ class Judged:
 def _judge_output(actual: torch.Tensor, expected: torch.Tensor, tolerances: Tolerances) -> Judged:
     found = difference(actual, expected, tolerances)
     return Judged(found.verdict, found.reason, found)
+
+
+def _or_random(
+    judged: Judged, actual: torch.Tensor, expected: torch.Tensor, operators: Sequence[str]
+) -> Judged:
+    """Return the verdict, or none on a difference that other random numbers may have made."""
+    # The extents may be random as well, rank and dtype are not.
+    same_type = actual.ndim == expected.ndim and actual.dtype == expected.dtype
+    if operators and same_type and judged.verdict == "differ":
+        return Judged("not-comparable", depends_on_random(*operators))
+    return judged
 
 
 def depends_on_random(*operators: str) -> str:
