@@ -392,8 +392,9 @@ class LibraryNodes:
     def _counted(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
         """Return the mask of which a node takes the elements that are true; ``None`` for none."""
         name = bare_name(node, self._modules)
-        if name in ("nonzero", "argwhere") or (name == "where" and len(args) == 1 and not kwargs):
-            return args[0]
+        given = [*args, *(kwargs[key] for key in ("input", "condition") if key in kwargs)]
+        if name in ("nonzero", "argwhere") or (name == "where" and len(given) == 1):
+            return given[0]
         if name == "masked_select" and len(args) == 2 and all(map(is_tensor, args)):
             return args[1] if _have_same_shape(*args) else None
         if name in ("getitem", "index") and len(args) == 2:

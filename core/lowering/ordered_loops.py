@@ -323,15 +323,18 @@ def te_solve(A: te.Tensor, B: te.Tensor) -> Any:
 
             def eliminate(step: Any) -> Any:
                 def less(row: Any) -> Any:
-                    factor = tirx.Var("factor", dtype)
+                    factor, above = tirx.Var("factor", dtype), work[n, row, step]
+                    # Below a pivot of 0 there are zeros alone; 0/0 would give no determinant.
+                    is_zero = tirx.EQ(above, tirx.const(0, dtype))
+                    share = tirx.Select(is_zero, above, above / work[n, step, step])
                     return in_order(
-                        tirx.Bind(factor, work[n, row, step] / work[n, step, step]),
+                        tirx.Bind(factor, share),
                         loop(
                             size,
-                            lambda j: _add(work, [n, row, j], work[n, step, j] * factor, -1),
+                            lambda j: _subtract(work, [n, row, j], work[n, step, j] * factor),
                             step + 1,
                         ),
-                        loop(columns, lambda j: _add(x, [n, row, j], x[n, step, j] * factor, -1)),
+                        loop(columns, lambda j: _subtract(x, [n, row, j], x[n, step, j] * factor)),
                     )
 
                 return in_order(
@@ -400,7 +403,7 @@ def te_cholesky(A: te.Tensor) -> te.Tensor:
                         tirx.Bind(factor, u[n, row, below]),
                         loop(
                             size,
-                            lambda j: _add(u, [n, below, j], u[n, row, j] * factor, -1),
+                            lambda j: _subtract(u, [n, below, j], u[n, row, j] * factor),
                             below,
                         ),
                     )
@@ -422,9 +425,8 @@ def te_cholesky(A: te.Tensor) -> te.Tensor:
     return te.extern([A.shape], [A], body, dtype=[dtype], name="cholesky")
 
 
-def _add(buffer: Any, at: Index, value: Any, sign: int) -> Any:
-    old = buffer[tuple(at)]
-    return tirx.BufferStore(buffer, old + value if sign > 0 else old - value, at)
+def _subtract(buffer: Any, at: Index, value: Any) -> Any:
+    return tirx.BufferStore(buffer, buffer[tuple(at)] - value, at)
 
 
 def _copied(to: Any, source: Any, n: Any) -> Any:
@@ -440,7 +442,7 @@ def _substitute(a: Any, x: Any, n: Any, *, upper: bool, unit: bool) -> Any:
 
         def less(other: Any) -> Any:
             return loop(
-                columns, lambda j: _add(x, [n, row, j], a[n, row, other] * x[n, other, j], -1)
+                columns, lambda j: _subtract(x, [n, row, j], a[n, row, other] * x[n, other, j])
             )
 
         def divided(j: Any) -> Any:

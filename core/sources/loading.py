@@ -219,7 +219,8 @@ def _that_runs(model: torch.nn.Module | None, inputs: Inputs) -> torch.nn.Module
     def runs() -> bool:
         args, kwargs = inputs.calling.arguments([each.value.clone() for each in inputs.values])
         try:
-            copy.deepcopy(model, {id(each): each for each in model.parameters()})(*args, **kwargs)
+            # With parameters of its own: it may train them.
+            copy.deepcopy(model)(*args, **kwargs)
         except Exception:  # a model may raise any type
             return False
         finally:

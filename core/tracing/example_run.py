@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +89,25 @@ _DIVISIONS = ("floordiv", "floor_div", "div", "mod", "remainder", "fmod")
 
 _SOLVERS = ("linalg_", "inv", "cholesky", "lu_", "multinomial", "bincount", "one_hot")
 """Prefixes of operators that reject some values."""
+
+
+def operator_name(node: fx.Node) -> str:
+    """Return the name of what a node calls, without a namespace."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None:
+        return str(schema.name).rpartition("::")[2]
+    return str(getattr(node.target, "__name__", node.target))
+
+
+def may_write(node: fx.Node) -> bool:
+    """Return whether a node may change a tensor in place."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None:
+        return bool(schema.is_mutable)
+    name = operator_name(node)
+    in_place = name.endswith("_") and not name.startswith("_")
+    operators = (operator.setitem, operator.iadd, operator.isub, operator.imul, operator.itruediv)
+    return node.target in operators or in_place or "out" in node.kwargs
 
 
 def may_fail(node: fx.Node, value_of: Callable[[fx.Node], Any]) -> bool:

@@ -76,7 +76,10 @@ def _look_through(
             _look_through(item, depth - 1, containers, tensors)
     elif isinstance(value, torch.Tensor):
         # A forward that changes parameters is rejected; copying all would double the memory.
-        own = not isinstance(value, torch.nn.Parameter) and not value.is_inference()
+        # In a run, the buffers of what runs in torch are inference tensors themselves.
+        own = not isinstance(value, torch.nn.Parameter) and (
+            torch.is_inference_mode_enabled() or not value.is_inference()
+        )
         if own and value.layout is torch.strided and value.device.type == "cpu":
             tensors[id(value)] = value
 

@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.onnx_models import OnnxNode
-from lowerscope.core.tracing.example_run import NodeInfo
+from lowerscope.core.tracing.example_run import NodeInfo, may_write, operator_name
 from lowerscope.core.tracing.onnx_graphs import depends_on_data
 from lowerscope.core.tracing.splitting import OF_SHAPE, TorchPart
 
@@ -138,24 +138,17 @@ def _is_of_shape(node: fx.Node) -> bool:
         return node.target in OF_SHAPE
     if node.target is getattr:
         return node.args[1] in OF_SHAPE
-    name = _name(node)
+    name = operator_name(node)
     return name.startswith(_SIZES) or name in OF_SHAPE or name == "len"
 
 
 def _is_check(node: fx.Node) -> bool:
-    return _name(node).startswith(_CHECKS)
+    return operator_name(node).startswith(_CHECKS)
 
 
 def _is_checked(node: fx.Node) -> bool:
     """Return whether a number is read by checks only, directly or through other numbers."""
     return all(_is_check(user) or (_is_checked(user) and bool(user.users)) for user in node.users)
-
-
-def _name(node: fx.Node) -> str:
-    schema = getattr(node.target, "_schema", None)
-    if schema is not None:
-        return str(schema.name).rpartition("::")[2]
-    return str(getattr(node.target, "__name__", node.target))
 
 
 def _return_as_tensor(graph: fx.Graph, node: fx.Node) -> None:
@@ -231,17 +224,6 @@ def _depend(nodes: Sequence[fx.Node], one: set[fx.Node], other: set[fx.Node]) ->
         return False
 
     return reaches(one, other) and reaches(other, one)
-
-
-def may_write(node: fx.Node) -> bool:
-    """Return whether a node may change a tensor in place."""
-    schema = getattr(node.target, "_schema", None)
-    if schema is not None:
-        return bool(schema.is_mutable)
-    name = _name(node)
-    in_place = name.endswith("_") and not name.startswith("_")
-    operators = (operator.setitem, operator.iadd, operator.isub, operator.imul, operator.itruediv)
-    return node.target in operators or in_place or "out" in node.kwargs
 
 
 def _replace(
@@ -390,7 +372,7 @@ _OF_DATA = ("nonzero", "argwhere", "masked_select", "unique", "bincount", "repea
 
 def _is_of_data(node: fx.Node, values: Mapping[str, NodeInfo]) -> bool:
     """Return whether the shape of a node's value may depend on data."""
-    name = _name(node)
+    name = operator_name(node)
     if name == "where":
         return len(node.args) == 1
     if name in ("getitem", "__getitem__", "index"):

@@ -24,13 +24,14 @@ from typing import Any, Literal, cast
 
 import torch
 from torch import fx, nn
+from torch.nn.modules.batchnorm import _NormBase
 from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import plain
-from lowerscope.core.tracing.example_run import NESTED, may_fail
+from lowerscope.core.tracing.example_run import NESTED, may_fail, may_write
 from lowerscope.core.tracing.fidelity import unchanged
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
@@ -142,9 +143,15 @@ def only_computes(statement: ast.stmt) -> bool:
     return True
 
 
+_CHANGING = frozenset(
+    {"append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault"}
+)
+"""Methods that change a list, a dict or a set."""
+
+
 def changes_receiver(call: ast.Call) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    in_place = name.endswith("_") and not name.startswith("_")
+    in_place = (name.endswith("_") and not name.startswith("_")) or name in _CHANGING
     return in_place or any(each.arg in ("out", "inplace") for each in call.keywords)
 
 
@@ -461,7 +468,12 @@ def _has_choice(statement: ast.stmt, line: int) -> bool:
     nodes = [*own_nodes(statement)]
     if any(isinstance(each, ast.NamedExpr | ast.Yield | ast.Await) for each in nodes):
         return False
-    tests = [each.test for each in nodes if isinstance(each, ast.IfExp)]
+    choices = [each for each in nodes if isinstance(each, ast.IfExp)]
+    sides = [side for each in choices for side in (each.body, each.orelse)]
+    calls = [each for side in sides for each in ast.walk(side) if isinstance(each, ast.Call)]
+    if any(map(changes_receiver, calls)):
+        return False
+    tests = [each.test for each in choices]
     return any(each.lineno <= line <= (each.end_lineno or 0) for each in tests)
 
 
@@ -1073,13 +1085,17 @@ class Split:
         return value
 
     def cond(
-        self, flag: Any, then: Callable[..., Any], other: Callable[..., Any], operands: Any = ()
+        self,
+        pred: Any,
+        true_fn: Callable[..., Any],
+        false_fn: Callable[..., Any],
+        operands: Any = (),
     ) -> Any:
         """Return what ``torch.cond`` does, with both branches computed if the flag is traced."""
-        if not isinstance(flag, fx.Proxy):
-            return then(*operands) if flag else other(*operands)
-        flag = self.flag(flag)
-        results = then(*operands), other(*operands)
+        if not isinstance(pred, fx.Proxy):
+            return true_fn(*operands) if pred else false_fn(*operands)
+        flag = self.flag(pred)
+        results = true_fn(*operands), false_fn(*operands)
         self._check_nodes_since(flag)
         return self._chosen(flag, *results)
 
@@ -1091,6 +1107,16 @@ class Split:
             ):
                 if self._is_part(node) or may_fail(node, self.tracer.value_of):
                     raise CannotFollow(_("a side of a branch may fail when it is not taken"))
+                if self._writes(node):
+                    raise CannotFollow(_("a side of a branch changes a tensor in place"))
+
+    def _writes(self, node: fx.Node) -> bool:
+        if node.op != "call_module":
+            return may_write(node) or bool(node.kwargs.get("inplace"))
+        parts = list(self.tracer.root.get_submodule(str(node.target)).modules())
+        # A normalisation that is trained changes its statistics.
+        trained = any(each.training and isinstance(each, _NormBase) for each in parts)
+        return trained or any(getattr(each, "inplace", False) for each in parts)
 
     def _is_part(self, node: fx.Node) -> bool:
         known = vars(self.tracer.root)
@@ -1136,6 +1162,9 @@ class Split:
         if all(isinstance(each, torch.Tensor) for each in values):
             one, two = values
             if one.shape == two.shape and one.dtype == two.dtype:
+                # What is chosen may be another name of the same memory.
+                for each in values:
+                    self.tracer.keep(each)
                 return self.tracer.create_proxy(
                     "call_function", torch.where, (flag, then, other), {}
                 )

@@ -27,8 +27,7 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.sources.opened_model import without_compiling
 from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.evaluated_nodes import EvaluatedNodes
-from lowerscope.core.tracing.example_run import run_eagerly, tensors_in
-from lowerscope.core.tracing.grouping import may_write
+from lowerscope.core.tracing.example_run import may_write, run_eagerly, tensors_in
 from lowerscope.core.tracing.splitting import OF_SHAPE, Split, TorchPart
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
@@ -380,7 +379,7 @@ class _Tracer(fx.Tracer):
             )
         node = self._elements_of(super().create_node(*args, **kwargs))
         if self._taken and may_write(node) and self._shows_taken(node):
-            raise CannotFollow(_("it changes in place memory that it also reads by as_strided"))
+            raise CannotFollow(_("it changes in place memory that it also reads in another way"))
         if node.target in _GRADIENTS:
             raise CannotFollow(_("it computes gradients"))
         if "functorch" in str(getattr(node.target, "__module__", "")):
@@ -408,8 +407,12 @@ class _Tracer(fx.Tracer):
         node.op, node.target = "call_function", torch.take
         node.args, node.kwargs = (node.all_input_nodes[0], index), {}
         node.prepend(index)
-        self._taken.add(result.untyped_storage().data_ptr())
+        self.keep(result)
         return node
+
+    def keep(self, value: torch.Tensor) -> None:
+        """Refuse later changes of a value's memory in place, which the graph would not show."""
+        self._taken.add(value.untyped_storage().data_ptr())
 
     def _shows_taken(self, node: fx.Node) -> bool:
         """Return whether a node that writes has memory of which elements were taken."""
@@ -509,6 +512,14 @@ class _SplitTracer(_Tracer):
             return super().root_call(forward)
         return lambda root, *args, **kwargs: self.call_module(root, forward, args, kwargs)
 
+    def _keep_aliases(self, own: Sequence[Any], given: Sequence[Any], made: Sequence[Any]) -> None:
+        """Keep the inputs of a part that are results of it too, for the example or other inputs."""
+        memory = {each.untyped_storage().data_ptr() for each in tensors_in(made)}
+        for value, other in zip(own, given, strict=True):
+            if any(each.untyped_storage().data_ptr() in memory for each in tensors_in([other])):
+                for each in tensors_in([value]):
+                    self.keep(each)
+
     def call_part(self, part: TorchPart, title: str, inputs: tuple[Any, ...]) -> Any:
         """Add a call of a part to the graph; return its result, with traced values in it."""
         name, count = title, 1
@@ -517,7 +528,8 @@ class _SplitTracer(_Tracer):
         # No submodule: a container may be running those that it has.
         vars(self.root)[name] = part
         nodes = self.create_arg(inputs)
-        results = []
+        results: list[tuple[list[Any], Any]] = []
+        own: Any = fx.node.map_arg(nodes, self.value_of)
         for values in self._values_of_all(nodes):
             try:
                 with self._evaluating():
@@ -525,6 +537,8 @@ class _SplitTracer(_Tracer):
             except Exception:
                 if not results:
                     raise
+                continue
+            self._keep_aliases(own, values, results[-1][0])
         (leaves, spec), *others = results
         if any(other != spec for _each, other in others):
             raise CannotFollow(_("the number of its results depends on the data"))

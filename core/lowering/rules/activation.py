@@ -126,7 +126,7 @@ def hardtanh(
     return clamp(b, input, min_val, max_val)
 
 
-@rule(F.rrelu, torch.rrelu, nn.RReLU)
+@rule(F.rrelu, torch.rrelu, nn.RReLU, aten.rrelu.default)
 def rrelu(
     b: NodeBuilder,
     input: Value,
@@ -138,18 +138,6 @@ def rrelu(
     if training:
         raise Refused(_("it is in training mode"))
     return leaky_relu(b, input, (lower + upper) / 2)
-
-
-@rule(aten.rrelu.default, name="rrelu")
-def aten_rrelu(
-    b: NodeBuilder,
-    input: Value,
-    lower: float = 1 / 8,
-    upper: float = 1 / 3,
-    training: bool = False,
-    generator: Any = None,
-) -> Value:
-    return rrelu(b, input, lower, upper, training)
 
 
 @rule(F.relu6, aten.relu6.default, nn.ReLU6)

@@ -285,6 +285,8 @@ def fake_quantize(
     # As in torch, times the inverse.
     steps = b.emit(op.round(mul(b, input, div(b, 1, cast(b, scale, number)))))
     level = clamp(b, add(b, steps, zero), quant_min, quant_max)
+    # torch makes an integer of it first: of NaN, the smallest.
+    level = b.emit(op.where(is_nan(b, steps), scalar(quant_min, number), level))
     return mul(b, sub(b, level, zero), cast(b, scale, number))
 
 

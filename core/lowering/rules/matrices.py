@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.builder import NodeBuilder, to_float
 from lowerscope.core.lowering.ordered_loops import te_cholesky, te_solve, te_solve_triangular
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import div, sub
+from lowerscope.core.lowering.rules.elementwise import clamp
 from lowerscope.core.lowering.rules.linear import matmul
 from lowerscope.core.lowering.rules.reduction import mean
 from lowerscope.core.lowering.rules.shape import broadcast_to, reshape_to, transpose, unsqueeze
@@ -20,6 +21,7 @@ from lowerscope.core.lowering.values import (
     dtype_of,
     is_empty,
     rank_of,
+    same_sizes,
     scalar,
     shape_of,
     torch_dtype,
@@ -46,8 +48,15 @@ def _stack(b: NodeBuilder, input: Value) -> Value:
 
 def _beside(b: NodeBuilder, a: Value, other: Value) -> tuple[Value, Value, tuple[Any, ...]]:
     """Return two stacks of the same length, and the shape of a result for the second."""
-    given = [shape_of(each)[:-2] for each in (a, other)]
-    batch = torch.broadcast_shapes(*given)  # type: ignore[no-untyped-call]
+    first, second = (shape_of(each)[:-2] for each in (a, other))
+    if same_sizes(first, second) or not second:
+        batch = first
+    elif not first:
+        batch = second
+    elif all(isinstance(each, int) for each in (*first, *second)):
+        batch = torch.broadcast_shapes(first, second)  # type: ignore[no-untyped-call]
+    else:
+        raise Refused(_("a size of it has a name"))
     sides = [broadcast_to(b, each, [*batch, *shape_of(each)[-2:]]) for each in (a, other)]
     stack = _stack(b, sides[0])
     shape = (*batch, *shape_of(other)[-2:])
@@ -65,7 +74,7 @@ def _solved(b: NodeBuilder, a: Value, other: Value) -> Value:
 @rule(torch.linalg.solve, aten.linalg_solve.default, name="linalg_solve")
 def solve(b: NodeBuilder, A: Value, B: Value, *, left: bool = True) -> Value:
     is_vector = rank_of(B) == 1 or (
-        rank_of(B) == rank_of(A) - 1 and shape_of(B) == shape_of(A)[:-1]
+        rank_of(B) == rank_of(A) - 1 and same_sizes(shape_of(B), shape_of(A)[:-1])
     )
     other = unsqueeze(b, B, -1) if is_vector else B
     if not left:
@@ -99,16 +108,14 @@ def det(b: NodeBuilder, A: Value) -> Value:
     return reshape_to(b, _solved(b, stack, zeros)[1], shape_of(A)[:-2])
 
 
-@rule(torch.linalg.cholesky, torch.cholesky, "cholesky", aten.cholesky.default)
+@rule(
+    *(torch.linalg.cholesky, torch.cholesky, "cholesky"),
+    *(aten.cholesky.default, aten.linalg_cholesky.default),
+)
 def cholesky(b: NodeBuilder, input: Value, upper: bool = False) -> Value:
     found = b.emit_te(te_cholesky, _stack(b, input), primfunc_name_hint="cholesky")
     found = reshape_to(b, found, shape_of(input))
     return found if upper else transpose(b, found, -1, -2)
-
-
-@rule(aten.linalg_cholesky.default, name="cholesky")
-def aten_cholesky(b: NodeBuilder, input: Value, *, upper: bool = False) -> Value:
-    return cholesky(b, input, upper)
 
 
 @rule(torch.linalg.solve_triangular, aten.linalg_solve_triangular.default)
@@ -168,7 +175,7 @@ def cov(
     if fweights is not None or aweights is not None:
         raise Refused(_("its observations have weights"))
     rows = input if rank_of(input) == 2 else reshape_to(b, input, [1, -1])
-    count = shape_of(rows)[1]
+    rows, count = to_float(b, rows), shape_of(rows)[1]
     apart = sub(b, rows, mean(b, rows, 1, keepdim=True))
     products = matmul(b, apart, transpose(b, apart, 0, 1))
     found = div(b, products, max(count - correction, 0))
@@ -186,4 +193,4 @@ def corrcoef(b: NodeBuilder, input: Value) -> Value:
     line = reshape_to(b, products, [-1])
     scale = b.emit(op.sqrt(b.emit(op.take(line, places, 0, mode="clip"))))
     found = div(b, div(b, products, unsqueeze(b, scale, 1)), unsqueeze(b, scale, 0))
-    return b.emit(op.clip(found, -1, 1))
+    return clamp(b, found, -1, 1)

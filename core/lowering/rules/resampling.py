@@ -16,7 +16,7 @@ from lowerscope.core.lowering.builder import NodeBuilder, cast
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import mul
 from lowerscope.core.lowering.rules.shape import permute_to
-from lowerscope.core.lowering.values import Value, dtype_of, rank_of, shape_of
+from lowerscope.core.lowering.values import Value, dtype_of, is_float, rank_of, shape_of
 from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
@@ -327,6 +327,8 @@ def _antialiased(
     b: NodeBuilder, input: Value, sizes: Sequence[int], mode: str, align_corners: bool | None
 ) -> Value:
     """Multiply by a matrix for each axis: what torch makes of the identity's rows."""
+    if not is_float(dtype_of(input)):
+        raise Refused(_("its input is no float"))
     value = input
     for axis, (extent, wanted) in enumerate(zip(shape_of(input)[2:], sizes, strict=True)):
         if not isinstance(extent, int):
@@ -342,26 +344,6 @@ def _antialiased(
         else:
             value = b.emit(op.matmul(value, weights))
     return value
-
-
-def _enter_antialiased(mode: str) -> None:
-    def lower(
-        b: NodeBuilder,
-        input: Value,
-        output_size: Any,
-        align_corners: bool,
-        scale_factors: Any = None,
-    ) -> Value:
-        return interpolate(
-            b, input, output_size, scale_factors, mode, align_corners, antialias=True
-        )
-
-    packet = getattr(aten, f"_upsample_{mode}2d_aa")
-    rule(packet.vec, packet.default, name="interpolate")(lower)
-
-
-_enter_antialiased("bilinear")
-_enter_antialiased("bicubic")
 
 
 @rule(F.grid_sample)
@@ -391,7 +373,7 @@ def aten_grid_sample(
     return grid_sample(b, input, grid, *named, align_corners)
 
 
-def _enter(name: str, mode: str) -> None:
+def _enter(name: str, mode: str, *, antialias: bool = False) -> None:
     def nearest(
         b: NodeBuilder, input: Value, output_size: Any = None, scale_factors: Any = None
     ) -> Value:
@@ -404,11 +386,13 @@ def _enter(name: str, mode: str) -> None:
         align_corners: bool,
         scale_factors: Any = None,
     ) -> Value:
-        return interpolate(b, input, output_size, scale_factors, mode, align_corners)
+        return interpolate(
+            b, input, output_size, scale_factors, mode, align_corners, antialias=antialias
+        )
 
-    rule(getattr(aten, name).vec, name="interpolate")(
-        nearest if mode.startswith("nearest") else smooth
-    )
+    packet = getattr(aten, name)
+    overloads = (packet.vec, packet.default) if antialias else (packet.vec,)
+    rule(*overloads, name="interpolate")(nearest if mode.startswith("nearest") else smooth)
 
 
 for _name, _mode in {
@@ -421,6 +405,8 @@ for _name, _mode in {
     "upsample_bicubic2d": "bicubic",
 }.items():
     _enter(_name, _mode)
+for _mode in ("bilinear", "bicubic"):
+    _enter(f"_upsample_{_mode}2d_aa", _mode, antialias=True)
 
 
 def _sizes(extents: Sequence[int], size: Any, scale_factor: Any, recompute: bool) -> list[int]:

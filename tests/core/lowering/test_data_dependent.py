@@ -482,6 +482,91 @@ class Packed(nn.Module):
         return self.last(padded), counts, self.last(last[0])
 
 
+RELU = nn.ReLU(inplace=True)
+
+
+def written_in_an_expression(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    h = x * 2
+    y = h.add_(1) if n.item() != 7 else h * 2
+    return y + h
+
+
+def written_by_a_module(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    h = x * 2
+    if n.item() != 7:
+        y, scale = RELU(h), 1
+    else:
+        y, scale = h - 1, 2
+    return y * scale + h
+
+
+def popped(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    held = [x, x * 3]
+    y = held.pop() if n.item() != 7 else x
+    return y + held[-1]
+
+
+def named_twice(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    h = x * n
+    y = h if h.sum() > 0 else -h
+    h[0] = 5
+    return y + 1
+
+
+def listed(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    h, held = x * n, []
+    if h.sum() > 0:
+        held.append(h)
+    else:
+        held.append(-h)
+    h.mul_(3)
+    return held[0] + h
+
+
+@pytest.mark.parametrize(
+    "function", [written_in_an_expression, written_by_a_module, popped, named_twice, listed]
+)
+def test_what_a_side_writes_or_names_is_seen_by_the_rest(function: Callable[..., Any]) -> None:
+    x = torch.tensor([1.0, -2.0, 4.0])
+    check(Calls(function), *((x, torch.tensor(each)) for each in (3, 7, -1)), lowered=0)
+
+
+class Remembers(nn.Module):
+    """Changes a buffer at each call, and decides by data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.mean.mul_(0.9).add_(x.mean(0), alpha=0.1)
+        y = x - self.mean
+        if y.sum() > 0:
+            y = y * 2
+        return y
+
+
+def test_what_runs_in_torch_begins_each_run_with_the_same_buffers() -> None:
+    x = torch.ones(2, 4)
+    traced = trace(Remembers().eval(), (x,), "auto")
+    result = lower(traced, [("x", (2, 4), "float32")], "high-level")
+    conftest.register_library(result.library)
+    machine = conftest.built(result.module)
+    with torch.inference_mode():
+        found = [to_torch(conftest._flat(machine["main"](to_tvm(x)))[0]) for _run in range(3)]
+    for each in found:
+        torch.testing.assert_close(each, Remembers()(x))
+
+
+def test_places_are_counted_of_a_mask_that_is_named() -> None:
+    def places(x: torch.Tensor) -> Any:
+        return torch.nonzero(input=x), torch.argwhere(input=x), x[x > 0]
+
+    check(
+        Calls(places), *((torch.tensor(each),) for each in ([1.0, 0, 2], [0.0, 3, -1])), lowered=1
+    )
+
+
 def test_a_layer_takes_packed_sequences_of_any_lengths() -> None:
     x = torch.randn(3, 6, 4)
     inputs = [(x, torch.tensor(each)) for each in ([6, 2, 5], [1, 3, 2], [4, 4, 4])]

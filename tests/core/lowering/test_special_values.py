@@ -176,3 +176,22 @@ def test_scatters_of_any_shape_write_where_torch_does_and_keep_nan(columns: int)
     s[1, 2, 0], x[2, 3, 1] = NAN, NAN
     i, places = torch.randint(0, 6, s.shape), torch.tensor([5, 0, 5, 2])
     check(Scattered(), (x, i, s, places), "fx", "cpu")
+
+
+class Degenerate(nn.Module):
+    """Matrices without an inverse, constant rows, and NaN among levels."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        rows = x.reshape(3, 3)
+        steps = torch.tensor([float("nan"), 1.0, -9.0, 300.0]) + x[:1] * 0
+        return (
+            torch.det(rows),
+            torch.corrcoef(rows),
+            torch.cov(rows.long()),
+            torch.fake_quantize_per_tensor_affine(steps, 0.5, 3, 0, 15),
+        )
+
+
+@pytest.mark.parametrize("values", [(1.0,) * 9, (0.0, 1, 2, 0, 4, 5, 0, 7, 9), tuple(range(9))])
+def test_degenerate_values_give_what_torch_does(values: tuple[float, ...]) -> None:
+    check(Degenerate(), (torch.tensor(values, dtype=torch.float32),), "fx", "default-build")

@@ -222,3 +222,25 @@ def test_a_file_says_which_entry_is_meant(tmp_path: Path, line: str) -> None:
     loaded = load(Source(spec=str(path)), (), 0)
     assert type(loaded.model).__name__ == "Net"
     assert loaded.title == "Net"
+
+
+def test_a_model_that_trains_itself_is_opened_with_its_own_weights(tmp_path: Path) -> None:
+    path = tmp_path / "trains.py"
+    path.write_text(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.weight = torch.nn.Parameter(torch.ones(2))\n"
+        "    def forward(self, x):\n"
+        "        y = (x * self.weight).sum()\n"
+        "        y.backward()\n"
+        "        with torch.no_grad():\n"
+        "            self.weight.sub_(self.weight.grad, alpha=0.1)\n"
+        "        return x * self.weight\n"
+        "def example_inputs():\n    return (torch.ones(2),)\n"
+    )
+    model = load(Source(spec=str(path)), (), 0).model
+    assert model is not None
+    assert torch.equal(model.weight, torch.ones(2))
+    assert model.weight.grad is None
