@@ -82,7 +82,7 @@ def _moved(
         return marks[each] if each in marks else _full(values[each.name], torch.zeros)
 
     first, *rest = node.args
-    owner = marks_of(first) if isinstance(first, fx.Node) else None
+    owner: Any = marks_of(first) if isinstance(first, fx.Node) else None
     if name in _FILLING:
         return owner.fill_(False) if name.endswith("_") else torch.zeros_like(owner)
     if name not in _MOVING:
