@@ -371,6 +371,8 @@ class TorchPart(nn.Module):
         self.spec: Any = None
         self.constants: dict[int, Any] = {}
         self.dtypes: dict[int, torch.dtype] = {}
+        self.given: list[Any] = []
+        """The structures of its inputs: a named tuple may come as a plain one."""
         self.held = Selected()
         self.training = False
         self._waiting = dict(held)
@@ -425,7 +427,7 @@ class TorchPart(nn.Module):
             changes_state=self.changes_state,
         )
         made.plain, made.spec, made.constants = self.plain, self.spec, self.constants
-        made.modes, made.dtypes = self.modes, self.dtypes
+        made.modes, made.dtypes, made.given = self.modes, self.dtypes, self.given
         made.held = copy.deepcopy(self.held, memo)
         return made
 
@@ -468,7 +470,11 @@ class TorchPart(nn.Module):
             return self.function(**values, **held)
 
     def forward(self, *inputs: Any) -> tuple[Any, ...]:
-        leaves, spec = pytree.tree_flatten(self.result(*inputs))
+        given = [
+            each if spec.is_leaf() else pytree.tree_unflatten(pytree.tree_leaves(each), spec)
+            for each, spec in zip(inputs, self.given, strict=True)
+        ]
+        leaves, spec = pytree.tree_flatten(self.result(*given))
         same = spec == self.spec and all(
             type(leaves[index]) is type(value) and leaves[index] == value
             for index, value in self.constants.items()

@@ -554,6 +554,7 @@ class _SplitTracer(_Tracer):
         nodes = self.create_arg(inputs)
         results: list[tuple[list[Any], Any]] = []
         own: Any = fx.node.map_arg(nodes, self.value_of)
+        part.given = [pytree.tree_structure(each) for each in own]
         for values in self._values_of_all(nodes):
             try:
                 with self._evaluating():

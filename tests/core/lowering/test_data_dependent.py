@@ -480,8 +480,16 @@ class Packed(nn.Module):
     def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> Any:
         packed = nn.utils.rnn.pack_padded_sequence(x, lengths, True, enforce_sorted=False)
         states, (last, _cell) = self.layer(packed)
-        padded, counts = nn.utils.rnn.pad_packed_sequence(states, True)
+        padded, counts = self.padded(states, x.shape[1])
         return self.last(padded), counts, self.last(last[0])
+
+    def padded(self, states: Any, length: int) -> Any:
+        return nn.utils.rnn.pad_packed_sequence(states, True)
+
+
+class PackedToALength(Packed):
+    def padded(self, states: Any, length: int) -> Any:
+        return nn.utils.rnn.pad_packed_sequence(states, True, total_length=length)
 
 
 RELU = nn.ReLU(inplace=True)
@@ -569,10 +577,11 @@ def test_places_are_counted_of_a_mask_that_is_named() -> None:
     )
 
 
-def test_a_layer_takes_packed_sequences_of_any_lengths() -> None:
+@pytest.mark.parametrize("kind", [Packed, PackedToALength])
+def test_a_layer_takes_packed_sequences_of_any_lengths(kind: type[Packed]) -> None:
     x = torch.randn(3, 6, 4)
     inputs = [(x, torch.tensor(each)) for each in ([6, 2, 5], [1, 3, 2], [4, 4, 4])]
-    _traced, in_torch = check(Packed(), *inputs, lowered=1)
+    _traced, in_torch = check(kind(), *inputs, lowered=1)
     assert "layer" in in_torch
 
 
