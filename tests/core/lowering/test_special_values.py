@@ -195,3 +195,20 @@ class Degenerate(nn.Module):
 @pytest.mark.parametrize("values", [(1.0,) * 9, (0.0, 1, 2, 0, 4, 5, 0, 7, 9), tuple(range(9))])
 def test_degenerate_values_give_what_torch_does(values: tuple[float, ...]) -> None:
     check(Degenerate(), (torch.tensor(values, dtype=torch.float32),), "fx", "default-build")
+
+
+class Rounding(nn.Module):
+    """Rounds to other dtypes and back, amid arithmetic in float32."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = (x * 1.2345).bfloat16()
+        z = (x + 0.1).half().to(x)
+        return y.float() * 3, z - x, (x * 2).to(torch.bfloat16).type_as(x) - x * 2
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+def test_casts_to_half_precision_round_inside_fused_functions(
+    tracer: Literal["fx", "export"],
+) -> None:
+    x = torch.cat([torch.randn(100), torch.tensor([0.0, -0.0, 1e38, torch.nan, 257.0, 259.0])])
+    check(Rounding(), (x,), tracer, "optimise-cpu")
