@@ -327,7 +327,7 @@ class ModeArea(Split):
             return [self.maximised]
         over = self.shows_over()
         left_out = self._empty | self._collapsed - {"fx"} | {over}
-        if "fx" in self._collapsed:
+        if "fx" in self._collapsed and "fx" not in self._empty:
             left_out |= {BESIDE if self._front == "fx" else "fx"}
         return [name for name in self._places() if name not in left_out]
 
@@ -356,7 +356,7 @@ class ModeArea(Split):
             pane.setVisible(name in shares)
         beside = {name: self._panes[name].accessibleName() for name in ("fx", BESIDE)}
         for name in beside:
-            has_both = "fx" in self._collapsed and not self.maximised
+            has_both = "fx" in self._collapsed - self._empty and not self.maximised
             self._panes[name].header.set_beside(beside if has_both else {}, name)
         self._lay_out()
         self.emptied.emit(not shown and bool(self._windows))

@@ -129,7 +129,9 @@ class Panes(QWidget):
         self.set_mode("explore")
         features.stepping.section_changed.connect(self._follow_section)
         features.document.on(("selection", "snapshot"), self._show_details)
+        features.document.on(("snapshot",), self._show_fx)
         self._show_details()
+        self._show_fx()
         self.details.close_wanted.connect(self._close_details)
         self.details.pin.toggled.connect(self._show_details)
         features.document.on(("problems",), self._show_problems)
@@ -254,6 +256,11 @@ class Panes(QWidget):
         """Give the inspector its place while something is selected, or it is pinned."""
         pinned = self.details.pin.isChecked()
         self.area.set_empty("details", not pinned and not self.details.has_content)
+
+    def _show_fx(self) -> None:
+        """Give the FX graph its place, unless the source builds an IRModule and has none."""
+        snapshot = self._document.snapshot
+        self.area.set_empty("fx", snapshot is not None and not snapshot.fx)
 
     def _open_outline(self) -> None:
         """Open the outline, or close it."""

@@ -187,7 +187,7 @@ class Region(Row, frozen=True):
     width: float
     height: float
     # That of an expanded module, ``module:layer1``, or of the box of a fused function: both can be
-    # collapsed. Empty for a data-flow block.
+    # collapsed. Empty for a dataflow block.
     id: str = ""
     origins: tuple[str, ...] = ()  # those of the box of a fused function
     group: str = ""

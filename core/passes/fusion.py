@@ -51,7 +51,7 @@ class Vertex:
     """A binding in the graph that ``FuseOps`` partitions.
 
     `kind`: of its operator; `barrier`: the cause, where that is opaque.
-    `is_output`: whether its value leaves the data-flow block.
+    `is_output`: whether its value leaves the dataflow block.
     `users`: the bindings that read its value, each with the kind of its operator.
     `dominator`: the binding where all of its uses meet; ``None`` if there is none.
     `path_kind`: the largest kind on the paths to it.

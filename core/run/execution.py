@@ -264,11 +264,23 @@ class Reference:
 
 def named_results(outputs: Any) -> tuple[tuple[str, torch.Tensor], ...]:
     """Return copies of the tensors and numbers among a model's outputs, with their paths."""
-    return tuple(
-        (name, held_from(torch.as_tensor(leaf)).clone())
-        for name, leaf in _named(outputs)
-        if is_result(leaf)
-    )
+    results = []
+    for name, leaf in _named(outputs):
+        if is_result(leaf):
+            value = held_from(torch.as_tensor(leaf)).clone()
+            vars(value)[_NUMBER] = not isinstance(leaf, torch.Tensor)
+            results.append((name, value))
+    return tuple(results)
+
+
+_NUMBER = "is_number"
+"""Attribute of a tensor in place of a number of Python's, which has no dtype of its own."""
+
+
+def number_in(dtype: torch.dtype, value: torch.Tensor) -> torch.Tensor:
+    """Return a result in a dtype if it is a number of Python's that fits; else as it is."""
+    is_number = vars(value).get(_NUMBER) and torch.can_cast(value.dtype, dtype)
+    return value.to(dtype) if is_number else value
 
 
 def other_outputs(outputs: Any) -> tuple[OutputRecord, ...]:

@@ -33,7 +33,7 @@ from lowerscope.core.model.run_records import (
 )
 from lowerscope.core.model.texts import _
 from lowerscope.core.run.compare.verdicts import PreciseRun, Verdict, judge
-from lowerscope.core.run.execution import Execution, Reference
+from lowerscope.core.run.execution import Execution, Reference, number_in
 from lowerscope.core.run.float64 import longest_sums, precise_run
 from lowerscope.core.sources.inputs import drawn_at
 from lowerscope.core.sources.onnx_models import OnnxModel
@@ -127,6 +127,10 @@ def judge_run(
         drew_the_same: Whether both sides are known to have drawn the same random numbers.
     """
     expected = None if named is None else tuple(value for _other, value in named)
+    if expected is not None and len(expected) == len(actual):
+        # A model may return a number for some inputs and a tensor for others.
+        pairs = zip(actual, expected, strict=True)
+        expected = tuple(number_in(ours.dtype, theirs) for ours, theirs in pairs)
     if expected is not None and stages.loaded.model is None:
         expected = in_dtype_of(expected, actual)
     random = () if stages.lowered is None else stages.lowered.random

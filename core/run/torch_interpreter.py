@@ -23,7 +23,10 @@ from lowerscope.core.sources.opened_model import in_eval_mode, run_mode
 from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.tracing import TracedModel
 
-TORCH_ERRORS = (RuntimeError, TypeError, ValueError, KeyError, IndexError, AttributeError)
+TORCH_ERRORS = (
+    *(RuntimeError, TypeError, ValueError, LookupError, AttributeError),
+    *(AssertionError, ArithmeticError),
+)
 """Exceptions that torch raises if it cannot run a graph node by node."""
 
 

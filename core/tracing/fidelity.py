@@ -209,7 +209,10 @@ def difference(actual: Any, expected: Any, *, compare_values: bool) -> str:
     for (_other, one), (path, other) in zip(ours, theirs, strict=True):
         name = path_text(path, "output")
         if isinstance(one, torch.Tensor) and isinstance(other, bool | int | float):
-            other = torch.tensor(other)  # a graph gives a number of data as a tensor
+            # A graph gives a number of data as a tensor, of the dtype that it has for others.
+            other = torch.tensor(other)
+            if not one.dim() and torch.can_cast(other.dtype, one.dtype):
+                other = other.to(one.dtype)
         if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
             if one.shape != other.shape or one.dtype != other.dtype:
                 return _("{name} has another shape or dtype", name=name)

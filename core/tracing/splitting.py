@@ -370,9 +370,30 @@ class TorchPart(nn.Module):
         self.line = line
         self.spec: Any = None
         self.constants: dict[int, Any] = {}
+        self.dtypes: dict[int, torch.dtype] = {}
+        self.given: list[Any] = []
+        """The structures of its inputs: a named tuple may come as a plain one."""
         self.held = Selected()
         self.training = False
         self._waiting = dict(held)
+        self.modes = {path: each.training for path, each in self._held_modules()}
+        """Modes of the modules that it holds: statements before it may have set them."""
+
+    def _held_modules(self) -> Iterator[tuple[str, nn.Module]]:
+        for name, each in self.values.items():
+            if isinstance(each, nn.Module):
+                yield from each.named_modules(prefix=name)
+
+    @contextmanager
+    def _in_modes(self) -> Iterator[None]:
+        before = [(each, each.training) for _path, each in self._held_modules()]
+        for path, each in self._held_modules():
+            each.training = self.modes.get(path, each.training)
+        try:
+            yield
+        finally:
+            for each, mode in before:
+                each.training = mode
 
     @property
     def values(self) -> Mapping[str, Any]:
@@ -406,13 +427,23 @@ class TorchPart(nn.Module):
             changes_state=self.changes_state,
         )
         made.plain, made.spec, made.constants = self.plain, self.spec, self.constants
+        made.modes, made.dtypes, made.given = self.modes, self.dtypes, self.given
         made.held = copy.deepcopy(self.held, memo)
         return made
 
-    def settle(self, leaves: Sequence[Any], spec: Any) -> list[int]:
-        """Take the structure of a result; return the positions of the leaves that are outputs."""
+    def settle(
+        self, leaves: Sequence[Any], spec: Any, others: Sequence[Sequence[Any]]
+    ) -> list[int]:
+        """Take the structure of a result; return the positions of the leaves that are outputs.
+
+        `others`: the leaves on other inputs. What is a number for some and a tensor for others is a
+            tensor.
+        """
         self.spec = spec
         for index, each in enumerate(leaves):
+            for value in (each, *(other[index] for other in others)):
+                if isinstance(value, torch.Tensor) and not value.dim():
+                    self.dtypes.setdefault(index, value.dtype)
             if isinstance(each, _FROZEN):
                 self.constants[index] = each
             elif not isinstance(each, torch.Tensor | bool | int | float | complex):
@@ -435,10 +466,15 @@ class TorchPart(nn.Module):
             for each in (self, *held.values()) if self.changes_state else ():
                 if isinstance(each, nn.Module):
                     restored.enter_context(unchanged(each))
+            restored.enter_context(self._in_modes())
             return self.function(**values, **held)
 
     def forward(self, *inputs: Any) -> tuple[Any, ...]:
-        leaves, spec = pytree.tree_flatten(self.result(*inputs))
+        given = [
+            each if spec.is_leaf() else pytree.tree_unflatten(pytree.tree_leaves(each), spec)
+            for each, spec in zip(inputs, self.given, strict=True)
+        ]
+        leaves, spec = pytree.tree_flatten(self.result(*given))
         same = spec == self.spec and all(
             type(leaves[index]) is type(value) and leaves[index] == value
             for index, value in self.constants.items()
@@ -450,7 +486,13 @@ class TorchPart(nn.Module):
                     line=f"{self.line.file}:{self.line.line}",
                 )
             )
-        return tuple(each for index, each in enumerate(leaves) if index not in self.constants)
+        return tuple(
+            torch.tensor(each, dtype=self.dtypes[index])
+            if index in self.dtypes and isinstance(each, bool | int | float | complex)
+            else each
+            for index, each in enumerate(leaves)
+            if index not in self.constants
+        )
 
 
 class Selected(nn.Module):
@@ -993,6 +1035,10 @@ class Split:
 
     def part(self, owner: int, line: int, column: int, names: dict[str, Any], *_free: Any) -> Any:
         """Return what the statements at a place give."""
+        with self.tracer.noting():
+            return self._part(owner, line, column, names)
+
+    def _part(self, owner: int, line: int, column: int, names: dict[str, Any]) -> Any:
         function = next(each for each in self._functions if id(each) == owner)
         call = function.call_of((line, column))
         values = {name: names[name] for name in call.reads if name in names}
@@ -1150,15 +1196,22 @@ class Split:
         if then is other:
             return then
         plain = [type(each) in (bool, int, float) for each in (then, other)]
-        if numbers and any(plain) and not (all(plain) and then == other):
-            then, other = (
-                torch.tensor(each) if is_number else each
-                for each, is_number in zip((then, other), plain, strict=True)
-            )
         values = [
             self.tracer.value_of(each.node) if isinstance(each, fx.Proxy) else each
             for each in (then, other)
         ]
+        if numbers and any(plain) and not (all(plain) and then == other):
+            # A number beside a tensor takes its dtype.
+            kinds = [each.dtype for each in values if isinstance(each, torch.Tensor)]
+            dtype = kinds[0] if kinds else torch.result_type(*values)
+            values = [
+                torch.tensor(each, dtype=dtype) if is_number else each
+                for each, is_number in zip(values, plain, strict=True)
+            ]
+            then, other = (
+                value if is_number else each
+                for value, each, is_number in zip(values, (then, other), plain, strict=True)
+            )
         if all(isinstance(each, torch.Tensor) for each in values):
             one, two = values
             if one.shape == two.shape and one.dtype == two.dtype:

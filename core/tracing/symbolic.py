@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, cast
 
 import torch
@@ -173,15 +173,15 @@ def trace_symbolically(
     calling: CallSpec,
     own: Sequence[torch.Tensor],
     split: Split | None = None,
-) -> tuple[fx.GraphModule, dict[str, SourceLine], tuple[Note, ...]]:
+) -> tuple[fx.GraphModule, dict[str, SourceLine], tuple[Note, ...], Sequence[Exception]]:
     """Trace `model` with one placeholder for each of `inputs`, called as `calling` says.
 
     The output is a nest of tuples, lists and dicts, whatever the model returns. Parameters of
     ``forward`` beyond the inputs keep their defaults, so that ``if mask is None`` is decided as in
     a run of the model.
 
-    Returns the graph over the model's own parameters, and the user's line of each node that has
-    one, by node name.
+    Returns the graph over the model's own parameters, the user's line of each node that has one, by
+    node name, notes, and the errors of the tracer that the model has caught.
 
     `own`: the model's tensors that are no parameters.
     `split`: the statements of the model that run in torch; ``None`` for none.
@@ -191,6 +191,7 @@ def trace_symbolically(
     buffers = [name for name, _other in model.named_buffers()]
     state = [(tensor, tensor._version) for tensor in own]
     tracer = _Tracer(calling, inputs) if split is None else _SplitTracer(calling, inputs, split)
+    tracer.modes = {each: each.training for each in model.modules()}
     calls = EagerCalls(trace_symbolically.__code__, split)
     try:
         # Same state as in a run, which a model may query.
@@ -219,7 +220,7 @@ def trace_symbolically(
     graph_module = fx.GraphModule(tracer.root, graph, type(model).__name__)
     _mark_drawn(graph_module, calls)
     lines = {node.name: line for node, line in tracer.lines.items()}
-    return graph_module, lines, (*calls.notes(), *_left_out(changes))
+    return graph_module, lines, (*calls.notes(), *_left_out(changes)), tracer.errors
 
 
 _RESERVED = {*dir(fx.GraphModule({}, fx.Graph()))} - {*dir(torch.nn.Module())}
@@ -330,13 +331,36 @@ class _Tracer(fx.Tracer):
         self._evaluates = False
         self._casts = torch.is_autocast_enabled("cpu")
         self._taken: set[int] = set()
+        self.modes: dict[torch.nn.Module, bool] = {}
+        self.errors: list[Exception] = []
+        """Errors of reading values, which the model may catch."""
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _Proxy(node, self)
 
+    def to_bool(self, obj: fx.Proxy) -> bool:
+        with self.noting():
+            return bool(super().to_bool(obj))
+
+    def iter(self, obj: fx.Proxy) -> Iterator[Any]:
+        with self.noting():
+            return super().iter(obj)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Record an error of the body."""
+        try:
+            yield
+        except Exception as error:
+            self.errors.append(error)
+            raise
+
     def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
-        # A node of a whole module would skip its hooks.
-        return not _has_hooks(m) and super().is_leaf_module(m, module_qualified_name)
+        # A node of a whole module would skip its hooks, and has the mode of before the trace.
+        changed = (self.modes.get(each, each.training) != each.training for each in m.modules())
+        if _has_hooks(m) or any(changed):
+            return False
+        return super().is_leaf_module(m, module_qualified_name)
 
     def type_of(self, node: fx.Node) -> type:
         """Return the type of a node's value on the example inputs."""
@@ -530,6 +554,7 @@ class _SplitTracer(_Tracer):
         nodes = self.create_arg(inputs)
         results: list[tuple[list[Any], Any]] = []
         own: Any = fx.node.map_arg(nodes, self.value_of)
+        part.given = [pytree.tree_structure(each) for each in own]
         for values in self._values_of_all(nodes):
             try:
                 with self._evaluating():
@@ -542,7 +567,7 @@ class _SplitTracer(_Tracer):
         (leaves, spec), *others = results
         if any(other != spec for _each, other in others):
             raise CannotFollow(_("the number of its results depends on the data"))
-        outputs = part.settle(leaves, spec)
+        outputs = part.settle(leaves, spec, [each for each, _other in others])
         if not outputs and all(each == leaves for each, _other in others):
             return pytree.tree_unflatten(leaves, spec)
         proxy: Any = self.create_proxy("call_module", name, inputs, {})
@@ -630,19 +655,35 @@ def _classes_of_values() -> Iterator[None]:
 
 @contextmanager
 def _both_branches(split: Split | None) -> Iterator[None]:
-    """Make ``torch.cond`` on a traced value compute both branches, if the model is split."""
-    own = torch.cond
+    """Make ``torch.cond`` on a traced value compute both branches, if the model is split.
+
+    A user's file may have imported the function by name, so it is changed itself.
+    """
+    function = cast(FunctionType, inspect.unwrap(torch.cond))
+    own = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__
+    )
 
     def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
         if split is None or not _of_class(pred, fx.Proxy):
             return own(pred, *args, **kwargs)
         return split.cond(pred, *args, **kwargs)
 
-    torch.cond = cond
+    code = function.__code__
+    vars(builtins)[_COND] = cond
+    function.__code__ = _cond.__code__
     try:
         yield
     finally:
-        torch.cond = own
+        function.__code__ = code
+        del vars(builtins)[_COND]
+
+
+_COND = "__lowerscope_cond__"
+
+
+def _cond(*args: Any, **kwargs: Any) -> Any:
+    return __lowerscope_cond__(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
 class _Proxy(fx.Proxy):
@@ -668,6 +709,12 @@ class _Proxy(fx.Proxy):
     @__class__.setter
     def __class__(self, kind: type) -> None:
         raise TypeError("the class of a traced value cannot be assigned")
+
+    def _number(self) -> Any:
+        with cast(_Tracer, self.tracer).noting():
+            raise TypeError("a traced value is no number")
+
+    __float__ = __int__ = __complex__ = _number
 
 
 _ALL = slice(None)

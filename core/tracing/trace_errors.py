@@ -115,6 +115,21 @@ class StateChange(LowerscopeError):
     """Error for a ``forward`` that changes the model's own tensors, which has no node."""
 
 
+class CaughtError(LowerscopeError):
+    """Error for a wrong graph of a model that catches an error of the tracer's."""
+
+    def __init__(self, error: Exception) -> None:
+        lines = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
+        own = [each for each in lines if is_users_file(each.filename)]
+        line = source_line(own[-1].filename, own[-1].lineno) if own else None
+        super().__init__(
+            _("torch.fx cannot trace the model: {fx_reason}", fx_reason=fx_reason(error)),
+            where=where_of(line),
+            todo=_("try another tracer: --tracer export"),
+            code="try-export",
+        )
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an exception's message, shortened; its type if it has none."""
     if isinstance(error, SystemExit):

@@ -47,6 +47,7 @@ from lowerscope.core.tracing.grouping import group_numbers, mark_varying
 from lowerscope.core.tracing.splitting import Split
 from lowerscope.core.tracing.trace_errors import (
     CONSTRAINT,
+    CaughtError,
     NamedInputs,
     cannot_export,
     cannot_name_sizes,
@@ -192,6 +193,7 @@ class TracedModel:
     `mutations`: for each node that changes a tensor in place, the earlier nodes that read as the
         node's own value from then on.
     `alone`: whether the other tracer is known to fail.
+    `agrees`: whether it computes what the model does on the example inputs.
     """
 
     graph_module: torch.fx.GraphModule
@@ -202,6 +204,7 @@ class TracedModel:
     tracer: str
     notes: tuple[Note, ...] = ()
     alone: bool = False
+    agrees: bool = True
 
 
 def trace(
@@ -295,8 +298,9 @@ def _trace_by_either(
         # A size may be fixed by torch's own Python code, which export traces into.
         if by_fx.code not in ("try-export", CONSTRAINT) and _fails(model, inputs, calling):
             raise
+        caught = isinstance(error, CaughtError)
     else:
-        return _check_trace(traced, outputs, model, inputs, calling, named)
+        return _check_trace(traced, outputs, model, inputs, calling, named, own)
     try:
         traced = _trace_export(model, inputs, calling, None, named)
     except LowerscopeError as error:
@@ -306,7 +310,27 @@ def _trace_by_either(
         if named is not None:
             raise reason from error
         return _trace_split(model, inputs, calling, own, reason)
-    return replace(traced, notes=(took_export(by_fx), *traced.notes))
+    traced = replace(traced, notes=(took_export(by_fx), *traced.notes))
+    if named is None and caught and traced.agrees and not _agrees(traced, model, inputs, calling):
+        traced = replace(traced, agrees=False)
+    return traced if named is not None else _right(traced, model, inputs, calling, own)
+
+
+def _right(
+    traced: TracedModel,
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    calling: CallSpec,
+    own: Sequence[torch.Tensor],
+) -> TracedModel:
+    """Return a graph that is right, or else one of the model split, if that is right."""
+    if not traced.agrees:
+        reason = LowerscopeError(_("Python takes another branch while tracing"))
+        with suppress(LowerscopeError):
+            split = _trace_split(model, inputs, calling, own, reason)
+            if split.agrees:
+                return split
+    return traced
 
 
 def _trace_by_one(
@@ -330,7 +354,8 @@ def _trace_by_one(
         raise
     behaviour = observe(model, inputs, calling)
     wrong = differs_from_model(outputs, behaviour, "fx", model)
-    return replace(traced, notes=(*traced.notes, *behaviour.notes, *wrong))
+    notes = (*traced.notes, *behaviour.notes, *wrong)
+    return replace(traced, notes=notes, agrees=not wrong)
 
 
 def _check_advice(
@@ -405,7 +430,7 @@ def _trace_split(
         for part in split.parts:
             part.attach()
         notes = (*traced.notes, *split.notes(), *behaviour.notes, *wrong)
-        return replace(traced, notes=notes, alone=True)
+        return replace(traced, notes=notes, alone=True, agrees=not wrong)
     raise reason
 
 
@@ -438,6 +463,7 @@ def _check_trace(
     inputs: tuple[torch.Tensor, ...],
     calling: CallSpec,
     named: NamedInputs | None,
+    own: Sequence[torch.Tensor],
 ) -> TracedModel:
     """Return a graph of the fx tracer, or torch.export's if that is incomplete."""
     behaviour = observe(model, inputs, calling)
@@ -448,13 +474,15 @@ def _check_trace(
     try:
         other = _trace_export(model, inputs, calling, None, named, behaviour=behaviour)
     except LowerscopeError:
-        return replace(traced, notes=doubts)
+        traced = replace(traced, notes=doubts, agrees=not wrong)
+        return traced if named is not None else _right(traced, model, inputs, calling, own)
     by_export = [each for each in other.notes if each not in behaviour.notes]
-    if not wrong and any("torch.export traced does not" in each.text for each in by_export):
+    if not wrong and not other.agrees:
         return replace(traced, notes=doubts)
     first, rest = doubts[0], [each for each in behaviour.notes if each is not doubts[0]]
     took = Note(text=_("{text}; torch.export traced it", text=first.text), where=first.where)
-    return replace(other, notes=(took, *rest, *by_export))
+    other = replace(other, notes=(took, *rest, *by_export))
+    return other if named is not None else _right(other, model, inputs, calling, own)
 
 
 def _fails(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: CallSpec) -> bool:
@@ -479,7 +507,7 @@ def _trace_fx(
     random_state = RandomState.present()
     try:
         with as_in_a_run(model):
-            graph_module, lines, notes = symbolic.trace_symbolically(
+            graph_module, lines, notes, errors = symbolic.trace_symbolically(
                 model, inputs, calling, own, split
             )
     finally:
@@ -497,6 +525,8 @@ def _trace_fx(
         values = run_symbolically(graph_module, inputs, named, lines)
     modules = symbolic.module_paths(graph_module)
     traced = TracedModel(graph_module, values, lines, modules, mutations, "fx", notes)
+    if errors and not _agrees(traced, model, inputs, calling):
+        raise CaughtError(errors[-1]) from errors[-1]
     return traced, outputs
 
 
@@ -541,7 +571,8 @@ def _trace_export(
         with suppress(LowerscopeError):
             other, still_wrong = traced(as_in_a_run(model))
             found, wrong = (found, wrong) if still_wrong else (other, ())
-    return replace(found, notes=(*found.notes, *behaviour.notes, *wrong))
+    notes = (*found.notes, *behaviour.notes, *wrong)
+    return replace(found, notes=notes, agrees=not wrong)
 
 
 def _described_program(

@@ -216,7 +216,7 @@ def _paint_title(painter: QPainter, words: str, bar: QRectF, left: float, scale:
 def _paint_block(
     painter: QPainter, region: Region, frame: QRectF, scale: float, marked: bool
 ) -> None:
-    """Paint a data-flow block: a dashed frame, with its title at the foot."""
+    """Paint a dataflow block: a dashed frame, with its title at the foot."""
     theme = current()
     pen = QPen(QColor(theme.faint), 1)
     pen.setDashPattern([4.0, 3.0])

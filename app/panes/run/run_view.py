@@ -281,9 +281,9 @@ class SummaryView(QScrollArea):
             self.sizes,
             self.outputs,
             self.first_difference,
+            self._predicted,
             self.times,
             self._used,
-            self._predicted,
             STRETCH,
         )
         self.setWidget(body)

@@ -110,7 +110,8 @@ def move_choices(
 def _choice(move: Move, asks: bool, measured: float | None) -> Choice:
     note = move.title if move.legal else move.reason
     time = "" if move.predicted_ms is None else duration_text(move.predicted_ms)
-    mark = _("⚠ unsafe") if move.unsafe else " ".join(_some(time, "…" * (asks and move.legal)))
+    mark = _("⚠ unsafe") if move.unsafe else time
+    title = f"{move.name}…" if asks and move.legal else move.name
     example = f"{move.before}\n→\n{move.after}" if move.before or move.after else ""
     price = _("Predicted time of a call with it: {time}", time=time) if time else ""
     if measured is not None:
@@ -118,7 +119,7 @@ def _choice(move: Move, asks: bool, measured: float | None) -> Choice:
         mark = _("{time} measured", time=time)
         price = "\n".join(_some(_("Measured time of a call with it: {time}", time=time), price))
     tooltip = "\n\n".join(_some(price, move.help, move.reason, example))
-    return Choice(move.name, move.name, note, usable=move.legal, mark=mark, tooltip=tooltip)
+    return Choice(move.name, title, note, usable=move.legal, mark=mark, tooltip=tooltip)
 
 
 class ScheduleTree(TreeTable):

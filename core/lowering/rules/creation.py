@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from tvm import te, tirx
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast
@@ -160,7 +161,31 @@ def _filled(b: NodeBuilder, shape: Sequence[int], value: Any, dtype: str) -> Val
 
 def convert(b: NodeBuilder, value: Value, dtype: torch.dtype) -> Value:
     """Return `value` converted as in torch: to bool, nonzero is true."""
-    return truth(b, value) if dtype is torch.bool else cast(b, value, dtype_name(dtype))
+    return truth(b, value) if dtype is torch.bool else _rounded(b, value, dtype_name(dtype))
+
+
+def _rounded(b: NodeBuilder, value: Value, dtype: str) -> Value:
+    """Return `value` in a dtype, rounded to bfloat16 by arithmetic.
+
+    TVM computes in float32 in place of bfloat16, and leaves the casts in fused functions out.
+    """
+    if dtype == "bfloat16" and is_tensor(value) and dtype_of(value) in ("float32", "float64"):
+        value = b.emit_te(te_rounded, cast(b, value, "float32"), primfunc_name_hint="round")
+    return cast(b, value, dtype)
+
+
+def te_rounded(A: te.Tensor) -> te.Tensor:
+    """Return the nearest bfloat16 of each element, of two the even one, as float32."""
+
+    def nearest(*i: Any) -> Any:
+        bits = tirx.reinterpret("uint32", A(*i))
+        odd = (bits >> tirx.const(16, "uint32")) & tirx.const(1, "uint32")
+        up = bits + odd + tirx.const(0x7FFF, "uint32")
+        number = tirx.reinterpret("float32", up & tirx.const(0xFFFF0000, "uint32"))
+        is_nan = (bits & tirx.const(0x7FFFFFFF, "uint32")) > tirx.const(0x7F800000, "uint32")
+        return tirx.Select(is_nan, A(*i), number)
+
+    return te.compute(A.shape, nearest, name="round")
 
 
 @exact("to")
@@ -177,7 +202,7 @@ def to(
         if isinstance(argument, torch.dtype):
             return convert(b, input, argument)
         if is_tensor(argument):
-            return cast(b, input, dtype_of(argument))
+            return _rounded(b, input, dtype_of(argument))
     return input
 
 
@@ -190,7 +215,7 @@ def type_(b: NodeBuilder, input: Value, dtype: Any = None, non_blocking: bool = 
 
 @exact("type_as", aten.type_as.default)
 def type_as(b: NodeBuilder, input: Value, other: Value) -> Value:
-    return cast(b, input, dtype_of(other))
+    return _rounded(b, input, dtype_of(other))
 
 
 @exact(aten._to_copy.default, aten.to.dtype, name="to")

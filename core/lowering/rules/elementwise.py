@@ -158,16 +158,6 @@ def log10(b: NodeBuilder, input: Value) -> Value:
     return div(b, b.emit(op.log(to_float(b, input))), math.log(10))
 
 
-@rule(torch.log1p, "log1p", aten.log1p.default)
-def log1p(b: NodeBuilder, input: Value) -> Value:
-    return b.emit(op.log(add(b, to_float(b, input), 1)))
-
-
-@rule(torch.expm1, "expm1", aten.expm1.default)
-def expm1(b: NodeBuilder, input: Value) -> Value:
-    return sub(b, b.emit(op.exp(to_float(b, input))), 1)
-
-
 @rule(torch.exp2, "exp2", aten.exp2.default)
 def exp2(b: NodeBuilder, input: Value) -> Value:
     value = to_float(b, input)

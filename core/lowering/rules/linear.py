@@ -19,7 +19,7 @@ from lowerscope.core.lowering.builder import (
     te_matmul,
     to_common_dtype,
 )
-from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rule_table import Refused, exact, rule
 from lowerscope.core.lowering.rules.activation import softmax
 from lowerscope.core.lowering.rules.arithmetic import add, mul
 from lowerscope.core.lowering.rules.shape import permute_to, reshape_to, transpose
@@ -82,6 +82,11 @@ def matmul(b: NodeBuilder, input: Value, other: Value) -> Value:
     if b.te and rank_of(input) == 2 and rank_of(other) == 2:
         return b.emit_te(te_matmul, input, other)
     return b.emit(op.matmul(input, other))
+
+
+@exact(torch._int_mm, aten._int_mm.default, name="int_mm")
+def int_mm(b: NodeBuilder, input: Value, mat2: Value) -> Value:
+    return b.emit(op.matmul(input, mat2, out_dtype="int32"))
 
 
 @rule(torch.addmm, "addmm", aten.addmm.default)

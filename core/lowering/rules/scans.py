@@ -39,12 +39,14 @@ def cumprod(b: NodeBuilder, input: Value, dim: int, *, dtype: Any = None) -> Val
 def _scan(b: NodeBuilder, value: Value, dim: int, scan: Callable[..., Value]) -> Value:
     if not rank_of(value) or is_empty(shape_of(value)):
         return value
-    axis = axis_of(dim, rank_of(value))
+    axis, dtype = axis_of(dim, rank_of(value)), dtype_of(value)
+    # As in torch, in float64.
+    wide = "float64" if is_float(dtype) else dtype
     if axis == rank_of(value) - 1:
-        return b.emit(scan(value, axis))
+        return cast(b, b.emit(scan(value, axis, wide)), dtype)
     # TVM walks down one column after the other.
     name = scan.__name__
-    return b.emit_te(te_scan, value, axis, dtype_of(value), name, primfunc_name_hint=name)
+    return cast(b, b.emit_te(te_scan, value, axis, wide, name, primfunc_name_hint=name), dtype)
 
 
 def summand(b: NodeBuilder, input: Value, dtype: Any) -> Value:

@@ -145,6 +145,43 @@ def _erfinv(x: Any) -> Any:
     return tirx.Select(tirx.EQ(tirx.abs(x), number(1)), x * number(math.inf), value)
 
 
+def _log1p(x: Any) -> Any:
+    """Return the logarithm of 1 + x, whose rounding is undone by a factor."""
+    dtype = str(x.ty.dtype)
+    one = tirx.const(1, dtype)
+    # TVM would take x for (x + 1) - 1.
+    total = tirx.reinterpret(dtype, tirx.reinterpret(dtype.replace("float", "int"), x + one))
+    rounded = tirx.any(tirx.EQ(total, one), tirx.EQ(x, tirx.const(math.inf, dtype)))
+    return tirx.Select(rounded, x, tirx.log(total) * (x / (total - one)))
+
+
+def _expm1(x: Any) -> Any:
+    """Return the exponential less 1, near 0 by its Taylor series."""
+    dtype = str(x.ty.dtype)
+    count = 16 if dtype == "float64" else 8
+    series = x * _polynomial(x, [1 / math.factorial(k + 1) for k in reversed(range(count))])
+    is_near = tirx.abs(x) < tirx.const(0.5, dtype)
+    return tirx.Select(is_near, series, tirx.exp(x) - tirx.const(1, dtype))
+
+
+rule(
+    torch.log1p,
+    torch.special.log1p,
+    torch.log1p_,
+    "log1p",
+    "log1p_",
+    aten.log1p.default,
+    name="log1p",
+)(_elementwise("log1p", _log1p))
+rule(
+    torch.expm1,
+    torch.special.expm1,
+    torch.expm1_,
+    "expm1",
+    "expm1_",
+    aten.expm1.default,
+    name="expm1",
+)(_elementwise("expm1", _expm1))
 rule(torch.lgamma, torch.special.gammaln, "lgamma", aten.lgamma.default, name="lgamma")(
     _elementwise("lgamma", _in_double(_lgamma))
 )

@@ -13,7 +13,6 @@ from tvm import ir, relax
 
 from lowerscope.core.build.targets import one_torch_thread
 from lowerscope.core.ir.relax import BUILTIN, relax_functions
-from lowerscope.core.lowering.torch_operators import bare_name
 from lowerscope.core.lowering.types import LoweredModel, NodeLowering
 from lowerscope.core.lowering.values import EncodedTensor, held_from, is_tensor
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
@@ -29,6 +28,7 @@ from lowerscope.core.model.run_records import (
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.run.calls import CallsOf, Owners, Source
+from lowerscope.core.run.compare.uninitialised import uninitialised
 from lowerscope.core.run.compare.verdicts import (
     Difference,
     Exact,
@@ -116,12 +116,6 @@ _GIVEN = {
 """Reasons for not comparing a node, by opcode."""
 
 
-_UNINITIALISED = frozenset(
-    {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
-)
-"""Operators whose elements may have any value."""
-
-
 class NodeParts:
     """The compared tensors of nodes, and their sources."""
 
@@ -137,11 +131,12 @@ class NodeParts:
         self.random = _random_nodes(lowered, traced)
         # unless it draws them itself.
         self.draws = frozenset(name for name, each in lowered.nodes.items() if each.random)
+        without_values = uninitialised(traced.graph_module.graph, modules, traced.values)
         for node in nodes:
             try:
                 if node.op in _GIVEN:
                     raise NotCompared(_GIVEN[node.op], "no reference")
-                if bare_name(node, modules) in _UNINITIALISED:
+                if node.name in without_values:
                     raise NotCompared(_("its elements are not initialised"), "no reference")
                 self.of[node.name] = tuple(_parts(lowered.nodes[node.name], owners))
             except NotCompared as error:

@@ -164,7 +164,7 @@ assert _RANK.keys() <= FAMILY_NAMES.keys()
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A group that is expanded, or a data-flow block: boxes by number, and frames, in order.
+    """A group that is expanded, or a dataflow block: boxes by number, and frames, in order.
 
     `kind`: the class of a module, or the call of a fused function.
     """

@@ -106,7 +106,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A data-flow block, drawn as a frame that cannot be collapsed."""
+    """A dataflow block, drawn as a frame that cannot be collapsed."""
 
     title: str
     items: tuple[Item, ...]
@@ -120,7 +120,7 @@ class Blocks:
     """Data-flow blocks of boxes, and their vertical order.
 
     `bands`: the band of each box; all of a band stands below those of lower ones.
-    `titles`: of the bands that are data-flow blocks.
+    `titles`: of the bands that are dataflow blocks.
     """
 
     bands: Sequence[int]

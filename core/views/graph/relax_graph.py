@@ -185,7 +185,7 @@ def relax_graph(
     kind ``fused``, which can be expanded; so is the call of the function that ``FuseTIR`` makes of
     a group. A binding that only names the result is the box of the result; otherwise that box is
     ``relax:FUNCTION/return``. A branch is one box, with all that happens in it. Where there is more
-    than one block, or a binding outside of one, each data-flow block is a region.
+    than one block, or a binding outside of one, each dataflow block is a region.
 
     `module`: the module; one without Relax functions has an empty graph.
     `function`: name of the function; where there is none of this name, the first one is drawn.
@@ -242,7 +242,7 @@ class _FunctionGraph:
         returned = function.body.body if isinstance(function.body, relax.SeqExpr) else function.body
         result = f"relax:{name}/return"
         self._block_of = _blocks(function)
-        # The number of its block, and whether that is a data-flow block, for a binding's box.
+        # The number of its block, and whether that is a dataflow block, for a binding's box.
         self._blocks_of_boxes: dict[str, tuple[int, bool]] = {}
         # Entities without a box of their own, by the box that they are in; for the last one,
         # results.
@@ -343,7 +343,7 @@ class _FunctionGraph:
         )
 
     def _blocks(self, places: Sequence[str]) -> Blocks | None:
-        """Return the frames of data-flow blocks, where there is something outside of one."""
+        """Return the frames of dataflow blocks, where there is something outside of one."""
         blocks = {of for box in self._boxes if (of := self._blocks_of_boxes.get(box.id))}
         if len(blocks) < 2:
             return None
@@ -506,7 +506,7 @@ def _as_lowered(boxes: Sequence[Box], origins: Matches) -> list[Box]:
 
 
 def _blocks(function: Any) -> dict[Any, tuple[int, bool]]:
-    """Return, for each binding, the number of its block, and whether that is a data-flow block."""
+    """Return, for each binding, the number of its block, and whether that is a dataflow block."""
     return {
         binding: (number, isinstance(block, relax.DataflowBlock))
         for number, block in enumerate(getattr(function.body, "blocks", ()))

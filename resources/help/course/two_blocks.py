@@ -1,4 +1,4 @@
-"""Two data-flow blocks with a side effect between them, which no pass may move or leave out."""
+"""Two dataflow blocks with a side effect between them, which no pass may move or leave out."""
 
 import numpy as np
 from tvm.script import ir as I

@@ -51,6 +51,25 @@ def widths(window: MainWindow) -> dict[str, int]:
     return {name: window.panes.by_name[name].width() for name in seen(window)}
 
 
+def test_the_fx_graph_has_no_place_where_the_source_builds_a_module(window: MainWindow) -> None:
+    document = window.document
+    module = msgspec.structs.replace(STEPPED, fx=())
+    document.set(snapshot=module)
+    assert seen(window) == ["model", "relax", "tensorir"]
+    room = window.panes.relax.width()
+    # Where FX has to share a place, Relax keeps it.
+    window.resize(900, 700)
+    QApplication.processEvents()
+    window.panes.bring("fx")
+    assert "relax" in seen(window)
+    assert "fx" not in seen(window)
+    window.resize(1440, 900)
+    document.set(snapshot=STEPPED)
+    QApplication.processEvents()
+    assert seen(window) == ["model", "fx", "relax", "tensorir"]
+    assert window.panes.relax.width() < room
+
+
 def test_each_mode_has_its_panes_its_menu_and_its_buttons(window: MainWindow) -> None:
     for mode in MODES:
         window.commands.action(f"mode-{mode.key}").trigger()

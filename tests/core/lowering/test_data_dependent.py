@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import cond, nn
 
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.model.recipe import TracerName
@@ -45,7 +45,9 @@ def check(
         actual = machine["main"](*map(to_tvm, values))
         pairs = zip(conftest._flat(actual), conftest.pytree.tree_leaves(expected), strict=True)
         for ours, theirs in pairs:
-            torch.testing.assert_close(to_torch(ours), torch.as_tensor(theirs))
+            result_of = to_torch(ours)
+            number = None if isinstance(theirs, torch.Tensor) else result_of.dtype
+            torch.testing.assert_close(result_of, torch.as_tensor(theirs, dtype=number))
     by_tvm = [each for each in result.nodes.values() if each.strategy in ("high-level", "te")]
     assert len(by_tvm) >= lowered
     return traced, [each.node for each in result.nodes.values() if each.strategy == "library"]
@@ -478,8 +480,16 @@ class Packed(nn.Module):
     def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> Any:
         packed = nn.utils.rnn.pack_padded_sequence(x, lengths, True, enforce_sorted=False)
         states, (last, _cell) = self.layer(packed)
-        padded, counts = nn.utils.rnn.pad_packed_sequence(states, True)
+        padded, counts = self.padded(states, x.shape[1])
         return self.last(padded), counts, self.last(last[0])
+
+    def padded(self, states: Any, length: int) -> Any:
+        return nn.utils.rnn.pad_packed_sequence(states, True)
+
+
+class PackedToALength(Packed):
+    def padded(self, states: Any, length: int) -> Any:
+        return nn.utils.rnn.pad_packed_sequence(states, True, total_length=length)
 
 
 RELU = nn.ReLU(inplace=True)
@@ -567,10 +577,11 @@ def test_places_are_counted_of_a_mask_that_is_named() -> None:
     )
 
 
-def test_a_layer_takes_packed_sequences_of_any_lengths() -> None:
+@pytest.mark.parametrize("kind", [Packed, PackedToALength])
+def test_a_layer_takes_packed_sequences_of_any_lengths(kind: type[Packed]) -> None:
     x = torch.randn(3, 6, 4)
     inputs = [(x, torch.tensor(each)) for each in ([6, 2, 5], [1, 3, 2], [4, 4, 4])]
-    _traced, in_torch = check(Packed(), *inputs, lowered=1)
+    _traced, in_torch = check(kind(), *inputs, lowered=1)
     assert "layer" in in_torch
 
 
@@ -615,19 +626,74 @@ def test_an_early_exit_with_a_number() -> None:
     assert not in_torch
 
 
+def with_an_early_number(x: torch.Tensor) -> Any:
+    if x.sum() < 0:
+        return 0
+    return x.mean() * 2
+
+
+def with_an_early_number_and_a_loop(x: torch.Tensor) -> Any:
+    if x.sum() < 0:
+        return 0
+    return sum(each.sum() for each in x if each.sum() > 1)
+
+
+@pytest.mark.parametrize("function", [with_an_early_number, with_an_early_number_and_a_loop])
+@pytest.mark.parametrize("first", [1, -1])
+def test_a_number_beside_a_tensor_has_its_dtype(function: Callable[..., Any], first: int) -> None:
+    inputs = [(torch.full((2, 4), scale * first),) for scale in (1.0, -1.0, 0.1)]
+    check(Calls(function), *inputs, lowered=0)
+
+
+def with_a_caught_float(x: torch.Tensor) -> torch.Tensor:
+    try:
+        scale = float(x.abs().max())
+    except Exception:
+        scale = 1.0
+    return x / scale
+
+
+def with_a_caught_branch(x: torch.Tensor) -> torch.Tensor:
+    try:
+        if x.sum() > 0:
+            return x * 2
+    except (TypeError, ValueError):
+        pass
+    return x + 1
+
+
+@pytest.mark.parametrize("function", [with_a_caught_float, with_a_caught_branch])
+def test_an_error_of_the_tracer_that_the_model_catches(function: Callable[..., Any]) -> None:
+    inputs = [(torch.full((2, 4), scale),) for scale in (2.0, -3.0)]
+    traced, _in_torch = check(Calls(function), *inputs, lowered=0)
+    assert traced.agrees
+    assert not traced.notes
+
+
 class Branching(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = torch.cond(x.sum() > 0, lambda x: self.a(x), lambda x: self.b(x) * 2, (x,))
+        y = self.cond(x.sum() > 0, lambda x: self.a(x), lambda x: self.b(x) * 2, (x,))
         return self.a(y) if y.mean() > 0 else self.b(y).relu()
 
+    def cond(self, *args: Any) -> torch.Tensor:
+        result: torch.Tensor = torch.cond(*args)
+        return result
 
-def test_a_branch_of_torch_cond_before_another() -> None:
+
+class BranchingByName(Branching):
+    def cond(self, *args: Any) -> torch.Tensor:
+        result: torch.Tensor = cond(*args)
+        return result
+
+
+@pytest.mark.parametrize("kind", [Branching, BranchingByName])
+def test_a_branch_of_torch_cond_before_another(kind: type[Branching]) -> None:
     inputs = [(torch.randn(3, 4) + shift,) for shift in (-2, 0, 2)]
-    _traced, in_torch = check(Branching(), *inputs, lowered=6)
+    _traced, in_torch = check(kind(), *inputs, lowered=6)
     assert not in_torch
 
 

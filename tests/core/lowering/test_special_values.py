@@ -195,3 +195,42 @@ class Degenerate(nn.Module):
 @pytest.mark.parametrize("values", [(1.0,) * 9, (0.0, 1, 2, 0, 4, 5, 0, 7, 9), tuple(range(9))])
 def test_degenerate_values_give_what_torch_does(values: tuple[float, ...]) -> None:
     check(Degenerate(), (torch.tensor(values, dtype=torch.float32),), "fx", "default-build")
+
+
+class Rounding(nn.Module):
+    """Rounds to other dtypes and back, amid arithmetic in float32."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = (x * 1.2345).bfloat16()
+        z = (x + 0.1).half().to(x)
+        return y.float() * 3, z - x, (x * 2).to(torch.bfloat16).type_as(x) - x * 2
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+def test_casts_to_half_precision_round_inside_fused_functions(
+    tracer: Literal["fx", "export"],
+) -> None:
+    x = torch.cat([torch.randn(100), torch.tensor([0.0, -0.0, 1e38, torch.nan, 257.0, 259.0])])
+    check(Rounding(), (x,), tracer, "optimise-cpu")
+
+
+class Small(nn.Module):
+    """Functions of small arguments, and long sums."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.log1p(x), torch.expm1(x), y.cumsum(-1), y.cumsum(0)
+
+
+@pytest.mark.parametrize("preset", ["none", "optimise-cpu"])
+def test_small_arguments_and_long_sums_keep_their_digits(preset: str) -> None:
+    special = [0.0, -0.0, torch.inf, -torch.inf, torch.nan, -1.0, -2.0, 50.0, 90.0, -100.0, 1e-30]
+    x = torch.cat([torch.randn(90) * 10.0**-scale for scale in (0, 3, 7)])
+    x, y = torch.cat([x, torch.tensor(special)]), torch.rand(40, 3000)
+    model = Small()
+    specs = [("x", tuple(x.shape), "float32"), ("y", tuple(y.shape), "float32")]
+    lowered = lower(trace(model, (x, y), "fx"), specs, "high-level")
+    target = tvm.target.Target("llvm")
+    made = transform(lowered.module, find_pipeline(preset).steps, target=target)
+    actual = Execution(build(made.module, target).executable, "main", (x, y)).outputs()
+    for ours, exact in zip(actual, model(x.double(), y.double()), strict=True):
+        torch.testing.assert_close(ours, exact.float(), rtol=4e-7, atol=0, equal_nan=True)

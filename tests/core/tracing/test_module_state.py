@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.tracing.tracing import trace
 
 X = torch.randn(2, 4)
@@ -129,3 +130,31 @@ def test_a_change_of_state_that_no_tracer_takes_is_undone_at_each_call(model: Co
     for _turn in range(2):
         assert torch.equal(traced.graph_module(X.abs()), expected)
     assert torch.equal(model.n, torch.zeros(4))
+
+
+class SettingModes(nn.Module):
+    """Sets the modes of its layers itself."""
+
+    def __init__(self, by_value: bool) -> None:
+        super().__init__()
+        self.drop = nn.Dropout(1.0)
+        self.by_value = by_value
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.drop.train()
+        y = self.drop(x)
+        if self.by_value:
+            for row in x:
+                if row.sum() > 0:
+                    y = y + self.drop(row)
+        self.drop.eval()
+        return y + self.drop(x)
+
+
+@pytest.mark.parametrize("by_value", [False, True])
+def test_layers_have_the_modes_that_forward_sets(by_value: bool) -> None:
+    model = SettingModes(by_value).eval()
+    tracer: TracerName = "auto" if by_value else "fx"
+    traced = trace(model, (X,), tracer)
+    assert torch.equal(traced.graph_module(X + 2), X + 2)
+    assert not model.drop.training

@@ -127,7 +127,7 @@ PROGRAMS = {
             R.output(gv)
         return gv
 """,
-    "two data-flow blocks and a side effect": """
+    "two dataflow blocks and a side effect": """
     @R.function(pure=False)
     def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
         R.func_attr({"num_input": 1, "kind": "a \\"b\\"", "sizes": [1, 2]})

@@ -65,7 +65,7 @@ def test_the_replay_agrees_with_tvm_on_samples(sample: str, lowering: Strategy) 
 
 
 def random_module(seed: int) -> tvm.IRModule:
-    """Return a data-flow block of random operators, some of whose values are outputs."""
+    """Return a dataflow block of random operators, some of whose values are outputs."""
     draw = random.Random(seed)
     builder = relax.BlockBuilder()
     square = relax.TensorType((4, 4), "float32")

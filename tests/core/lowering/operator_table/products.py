@@ -38,6 +38,11 @@ ENTRIES = (
         "torch.mm(x, y); x.mm(y); aten.mm.default(x, y)",
     ),
     Entry(
+        "int_mm",
+        {"x": Tensors(("int8",), (18, 8)), "y": Tensors("x", (8, 16))},
+        "torch._int_mm(x, y); aten._int_mm.default(x, y)",
+    ),
+    Entry(
         "bmm",
         {"x": Tensors((*FLOATS, "int64"), (2, 3, 4)), "y": Tensors("x", (2, 4, 5))},
         "torch.bmm(x, y); x.bmm(y); aten.bmm.default(x, y)",
