@@ -42,7 +42,7 @@ def transposed_matrices(function: relax.Function) -> Mapping[relax.Var, Any]:
     found = {}
     for variable, value in values.items():
         factor = value.args[1] if _calls(value, "relax.matmul") else None
-        transpose = values.get(factor) if isinstance(factor, relax.Var) else None
+        transpose: Any = values.get(factor) if isinstance(factor, relax.Var) else None
         if _calls(transpose, "relax.permute_dims") and _is_matrix(transpose.args[0]):
             axes = transpose.attrs.axes
             if axes is None or [int(each) % 2 for each in axes] == [1, 0]:
