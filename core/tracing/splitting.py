@@ -463,7 +463,7 @@ class TorchPart(nn.Module):
         for name in self.changed & values.keys():
             values[name] = pytree.tree_map_only(torch.Tensor, torch.clone, values[name])
         later = _tensors_of(values[name] for name in self.read_later & values.keys())
-        versions = [*map(_version, later)]
+        before = [each.clone() for each in later]
         # A list that the statements add to is a new one in each call.
         held = {
             name: copy.copy(value) if isinstance(value, list | dict | set) else value
@@ -475,7 +475,7 @@ class TorchPart(nn.Module):
                     restored.enter_context(unchanged(each))
             restored.enter_context(self._in_modes())
             result = self.function(**values, **held)
-        if versions != [*map(_version, later)]:
+        if not all(map(_same, later, before)):
             raise CannotFollow(_("it changes a tensor in place before it returns"))
         return result
 
@@ -1316,8 +1316,10 @@ def _memory(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else id(tensor)
 
 
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.is_floating_point() or one.is_complex():
+        return torch.allclose(one, other, rtol=0, atol=0, equal_nan=True)
+    return torch.equal(one, other)
 
 
 def _has_proxy(value: Any) -> bool:

@@ -566,6 +566,8 @@ class _SplitTracer(_Tracer):
             try:
                 with self._evaluating():
                     results.append(pytree.tree_flatten(part.result(*values)))
+            except CannotFollow:
+                raise
             except Exception:
                 if not results:
                     raise
