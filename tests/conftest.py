@@ -90,6 +90,9 @@ def pytest_collection_finish() -> None:
     # What is imported stays: 400,000 objects of torch and TVM, which each collection would visit.
     gc.collect()
     gc.freeze()
+    # Tracing and translating make many objects, few of them in cycles: by Python's own threshold,
+    # collections take a twentieth of the time.
+    gc.set_threshold(10_000, 20, 20)
     gc.enable()
 
 

@@ -67,9 +67,17 @@ from lowerscope.core.model.recipe import Recipe, Step, overrides_on
 from lowerscope.core.model.schedule import SCHEDULING, VECTOR_MATH
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerance
-from lowerscope.core.passes import batch_norm_folding, own_passes, transposed, vector_math, winograd
+from lowerscope.core.passes import (
+    batch_norm_folding,
+    matrix_transposes,
+    own_passes,
+    transposed,
+    vector_math,
+    winograd,
+)
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.catalogue import MODULES, Pass, arguments_of, find, split, user_passes
+from lowerscope.core.passes.matrix_transposes import FUSE_TRANSPOSE
 from lowerscope.core.passes.own_passes import ATTACH, without_row_major
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
 from lowerscope.core.passes.winograd import WINOGRAD
@@ -418,6 +426,7 @@ _OWN_STEPS: Mapping[str, tuple[ModuleType, str]] = {
     FOLD_BATCH_NORM: (batch_norm_folding, "fold_batch_norm"),
     SPLIT_TRANSPOSED: (transposed, "split_transposed"),
     WINOGRAD: (winograd, "winograd"),
+    FUSE_TRANSPOSE: (matrix_transposes, "fuse_transposes"),
     VECTOR_MATH: (vector_math, "with_vector_math"),
 }
 """Steps that are neither TVM's nor the user's: their modules, and function names."""

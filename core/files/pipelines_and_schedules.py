@@ -158,6 +158,7 @@ _FOLD = (
     "SplitTransposedConvolution",
     "WinogradConvolution",
     "DecomposeOpsForInference",
+    "FuseMatrixTranspose",
 )
 _PACK = ("SplitLayoutRewritePreproc", "FoldConstant", "DeadCodeElimination")
 _RUNTIME = (

@@ -33,6 +33,7 @@ from lowerscope.core.model.schedule_records import RULE_SECONDS
 from lowerscope.core.model.snapshot import OptionKind, PassOption, PassType, SourceLine
 from lowerscope.core.model.texts import _, alternatives
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM, fold_batch_norm
+from lowerscope.core.passes.matrix_transposes import FUSE_TRANSPOSE, fuse_transposes
 from lowerscope.core.passes.own_passes import ATTACH, attach_layout_free_buffers
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
 from lowerscope.core.passes.vector_math import with_vector_math
@@ -683,6 +684,20 @@ OWN_PASSES = (
             "whose output is not small.\n\nThis step is Lowerscope's own."
         ),
         change=winograd,
+    ),
+    _own_pass(
+        FUSE_TRANSPOSE,
+        "relax",
+        _(
+            "Multiply by a transposed matrix without transposing it first.\n\nA linear layer "
+            "multiplies by the transpose of its weights. Where that transpose is folded into a "
+            "constant, the weights take twice the memory; where it is computed, it is copied in "
+            "each run. The product becomes a function that reads the matrix by columns, and a "
+            "schedule lays it out once.\n\nThis step is Lowerscope's own: TVM's "
+            "FuseTransposeMatmul takes stacks of matrices as well, whose transpose is better fused "
+            "into what computes them, and renames the bindings."
+        ),
+        change=fuse_transposes,
     ),
     _own_pass(
         VECTOR_MATH,

@@ -8,6 +8,7 @@ than 2**-125 are 0, and angles beyond 2**50 are reduced to an arbitrary one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -82,12 +83,16 @@ def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
         dtype = str(call.ty.dtype) if form is not None else ""
         if form is None or dtype not in ("float32", "float16"):
             return call
-        value = call.args[0]
-        if dtype == "float32":
-            return _bound("x", value, form)
-        return tirx.Cast(dtype, _bound("x", tirx.Cast("float32", value), form))
+        values = [each if dtype == "float32" else tirx.Cast("float32", each) for each in call.args]
+        result = _with_arguments(values, form)
+        return result if dtype == "float32" else tirx.Cast(dtype, result)
 
-    body = tvm_ffi.structural_map(function.body, (tvm.ir.Call, expanded))
+    def divided(rest: Any) -> Any:
+        if str(rest.ty.dtype) != "float32":
+            return rest
+        return _with_arguments([rest.a, rest.b], _fmod)
+
+    body = tvm_ffi.structural_map(function.body, [(tvm.ir.Call, expanded), (tirx.Mod, divided)])
     return function if body.same_as(function.body) else function.with_body(body)
 
 
@@ -121,6 +126,15 @@ def _bound(name: str, value: Any, then: Callable[[Any], Any]) -> Any:
     """Return an expression of a value that is computed once."""
     var = tirx.Var(name, str(value.ty.dtype))
     return tirx.Let(var, value, then(var))
+
+
+def _with_arguments(values: Sequence[Any], form: Callable[..., Any], *bound: Any) -> Any:
+    """Return a form of values that are computed once."""
+    if not values:
+        return form(*bound)
+    return _bound(
+        "xy"[len(bound)], values[0], lambda var: _with_arguments(values[1:], form, *bound, var)
+    )
 
 
 def _within(x: Any, low: float, high: float) -> Any:
@@ -204,10 +218,7 @@ def _sinh(x: Any) -> Any:
     def of(size: Any) -> Any:
         large = _bound("half", _exp(size * _number(0.5)), far)
         near = _bound("square", size * size, lambda y: _polynomial(y, _SINH) * y * size + size)
-        return _bound("value", tirx.Select(size > _number(1.0), large, near), signed)
-
-    def signed(value: Any) -> Any:
-        return tirx.Select(x < _number(0.0), _number(0.0) - value, value)
+        return _signed(x, tirx.Select(size > _number(1.0), large, near))
 
     return _bound("size", _size(x), of)
 
@@ -221,7 +232,14 @@ def _cosh(x: Any) -> Any:
 
 
 def _size(x: Any) -> Any:
-    return tirx.Select(x < _number(0.0), _number(0.0) - x, x)
+    bits = tirx.reinterpret("int32", x) & tirx.const(0x7FFFFFFF, "int32")
+    return tirx.reinterpret("float32", bits)
+
+
+def _signed(x: Any, size: Any) -> Any:
+    """Return a number of this size, which is not negative, with the sign of `x`."""
+    sign = tirx.reinterpret("int32", x) & tirx.const(-(2**31), "int32")
+    return tirx.reinterpret("float32", tirx.reinterpret("int32", size) | sign)
 
 
 # Cephes, sinhf: between -1 and 1.
@@ -335,12 +353,83 @@ def _atan(x: Any) -> Any:
 
     def series(p: Any, start: Any) -> Any:
         value = _bound("square", p * p, lambda z: _polynomial(z, _ATAN) * z * p + p + start)
-        return _bound("value", value, signed)
-
-    def signed(value: Any) -> Any:
-        return tirx.Select(x < _number(0.0), _number(0.0) - value, value)
+        return _signed(x, value)
 
     return _bound("size", _size(x), of)
+
+
+# SLEEF, atan2f: between 0 and 1.
+_ATAN2 = (
+    *(0.00282363896258175373077393, -0.0159569028764963150024414, 0.0425049886107444763183594),
+    *(-0.0748900920152664184570312, 0.106347933411598205566406, -0.142027363181114196777344),
+    *(0.199926957488059997558594, -0.333331018686294555664062),
+)
+
+
+def _atan2(y: Any, x: Any) -> Any:
+    def of(width: Any, height: Any) -> Any:
+        steep = height > width
+        small, large = tirx.Select(steep, width, height), tirx.Select(steep, height, width)
+        # Equal infinities and zeros have no ratio.
+        equal = tirx.Select(tirx.EQ(large, _number(0.0)), _number(0.0), _number(1.0))
+        ratio = tirx.Select(tirx.EQ(width, height), equal, small / large)
+        return _bound(
+            "ratio", ratio, lambda t: _bound("angle", series(t), lambda a: turned(a, steep))
+        )
+
+    def series(t: Any) -> Any:
+        return _bound("square", t * t, lambda z: _polynomial(z, _ATAN2) * z * t + t)
+
+    def turned(angle: Any, steep: Any) -> Any:
+        angle = tirx.Select(steep, _number(math.pi / 2) - angle, angle)
+        left = tirx.reinterpret("int32", x) < tirx.const(0, "int32")
+        return _signed(y, tirx.Select(left, _number(math.pi) - angle, angle))
+
+    return _with_arguments([_size(x), _size(y)], of)
+
+
+_EXACT = 2.0**29
+"""Bound on the quotients of float32 whose products with the divisor are exact in float64."""
+
+
+def _fmod(x: Any, y: Any) -> Any:
+    """Return the remainder by one division; of a huge quotient, by the C library.
+
+    No two floats of 24 bits have a quotient that float64 rounds to the next integer.
+    """
+
+    def of(quotient: Any) -> Any:
+        rest = tirx.Cast("float32", _wide(x) - quotient * _wide(y))
+        near = tirx.all(tirx.abs(quotient) < _double(_EXACT), _size(y) < _number(float("inf")))
+        return tirx.if_then_else(
+            near, _signed(x, _size(rest)), tirx.call_pure_extern("float32", "fmodf", x, y)
+        )
+
+    return _bound("quotient", tirx.trunc(_wide(x) / _wide(y)), of)
+
+
+def _wide(x: Any) -> Any:
+    return tirx.Cast("float64", x)
+
+
+# Cephes, atanhf: below 1/2.
+_ATANH = (
+    *(1.81740078349e-1, 8.24370301058e-2, 1.46691431730e-1),
+    *(1.99782164500e-1, 3.33337300303e-1),
+)
+
+
+def _atanh(x: Any) -> Any:
+    def of(size: Any) -> Any:
+        near = _bound("square", size * size, lambda z: _polynomial(z, _ATANH) * z * size + size)
+        far = _number(0.5) * _bound("ratio", (_number(1.0) + size) / (_number(1.0) - size), _log)
+        return _signed(x, tirx.Select(size < _number(0.5), near, far))
+
+    return _bound("size", _size(x), of)
+
+
+def _rsqrt(x: Any) -> Any:
+    return _number(1.0) / tirx.sqrt(x)
 
 
 # Cephes, asinf: between 0 and 1/2.
@@ -371,14 +460,13 @@ def _arc(then: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Any]:
 
 def _arcsine(x: Any, large: Any, arc: Any) -> Any:
     value = tirx.Select(large, _number(1.5707963267948966) - _number(2.0) * arc, arc)
-    return tirx.Select(x < _number(0.0), _number(0.0) - value, value)
+    return _signed(x, value)
 
 
 def _arccosine(x: Any, large: Any, arc: Any) -> Any:
     twice = _number(2.0) * arc
     near = tirx.Select(x < _number(0.0), _number(3.141592653589793) - twice, twice)
-    signed = tirx.Select(x < _number(0.0), _number(0.0) - arc, arc)
-    return tirx.Select(large, near, _number(1.5707963267948966) - signed)
+    return tirx.Select(large, near, _number(1.5707963267948966) - _signed(x, arc))
 
 
 # Cephes, exp and log for float64.
@@ -457,13 +545,16 @@ def _log_64(x: Any) -> Any:
 
 _FORMS_64 = {"tirx.exp": _exp_64, "tirx.log": _log_64}
 
-_FORMS: dict[str, Callable[[Any], Any]] = {
+_FORMS: dict[str, Callable[..., Any]] = {
     "tirx.acos": _arc(_arccosine),
     "tirx.asin": _arc(_arcsine),
     "tirx.atan": _atan,
+    "tirx.atan2": _atan2,
+    "tirx.atanh": _atanh,
     "tirx.cos": _of_angle(_cosine_at),
     "tirx.cosh": _cosh,
     "tirx.log": _log,
+    "tirx.rsqrt": _rsqrt,
     "tirx.sin": _of_angle(_sine_at),
     "tirx.sinh": _sinh,
     "tirx.tan": _of_angle(_tangent_at),

@@ -514,6 +514,11 @@ RULES: Mapping[str, Rule] = {
         "{step} computed {count:,} convolution by Winograd's algorithm.",
         "{step} computed {count:,} convolutions by Winograd's algorithm.",
     ),
+    "FuseMatrixTranspose": effect_n(
+        lambda effect: effect.lost["R.matmul"],
+        "{step} made {count:,} product read a matrix in place of its transpose.",
+        "{step} made {count:,} products read matrices in place of their transposes.",
+    ),
     "DecomposeOpsForInference": _replaced,
     "DispatchSampling": _replaced,
     "DispatchSortScan": _replaced,

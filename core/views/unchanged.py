@@ -21,6 +21,7 @@ from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, VECTOR_
 from lowerscope.core.model.texts import _
 from lowerscope.core.passes.batch_norm_folding import unfolded
 from lowerscope.core.passes.fusion import Partition
+from lowerscope.core.passes.matrix_transposes import transposed_matrices
 from lowerscope.core.passes.transposed import unsplit
 from lowerscope.core.passes.vector_math import vector_math
 from lowerscope.core.passes.winograd import is_convolution, unfit
@@ -83,6 +84,18 @@ def _batch_norm(module: tvm.IRModule) -> Unmet | None:
             )
             return Unmet(text, (f"relax:{name}/{found.variable}",))
     return None
+
+
+def _transposed(module: tvm.IRModule) -> Unmet | None:
+    if any(transposed_matrices(function) for _name, function in relax_functions(module)):
+        return None
+    for bound, value in _values(module):
+        if operator_of(value) == "relax.matmul":
+            text = _(
+                "the second factor of {name} is not a transposed matrix", name=f"`{bound.name}`"
+            )
+            return Unmet(text, (bound.id,))
+    return Unmet(_("the module has no matrix product"))
 
 
 def _refused(
@@ -354,6 +367,7 @@ _RULES: Mapping[str, Rule] = {
         _("{name} is unchanged: {reason}"),
         _("the module has no convolution in two or three dimensions"),
     ),
+    "FuseMatrixTranspose": _transposed,
     "DecomposeOpsForInference": _without(
         _("the module has no batch norm and no tensor_to_shape"),
         *("nn.batch_norm", "tensor_to_shape"),

@@ -404,6 +404,7 @@ def _record(stages: Stages, function: str, index: int | None, progress: Progress
         steps=_steps(states),
         code=program(function, states[-1].code),
         twins=stages.functions.twins(function),
+        predicted_ms=predicted_ms(state.function, _rates(stages, stages.recipe)),
     )
 
 

@@ -27,6 +27,7 @@ from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.choice_list import OrderList
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Draft, Scheduling
+from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.schedule import Argument, Element, Made, Reference
 from lowerscope.core.model.schedule_records import Field
 from lowerscope.core.model.texts import _
@@ -684,6 +685,9 @@ class ScheduleForm(QWidget):
             text, role = f"{mark} {error.message}", "wrong"
         elif preview is not None and preview.record is not None:
             text, role = _("✓ legal"), "right"
+            if (milliseconds := preview.record.predicted_ms) is not None:
+                time = duration_text(milliseconds)
+                text = _("✓ legal · predicted {time}", time=time)
         elif preview is not None:
             text = _("trying…")
         self.state.setText(text)

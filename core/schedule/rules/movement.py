@@ -12,7 +12,7 @@ import tvm_ffi
 from tvm import ir, sym, tirx
 from tvm.ir.expr import TensorLoad
 
-from lowerscope.core.ir.tensorir import known, mentions, nodes_in, operator_name
+from lowerscope.core.ir.tensorir import collected, known, mentions, nodes_in, operator_name
 from lowerscope.core.model.reasons import reason, reason_n
 from lowerscope.core.model.schedule import At, Made
 from lowerscope.core.schedule.references import function_of
@@ -22,6 +22,7 @@ from lowerscope.core.schedule.rules.recorder import (
     ScheduleRecorder,
     blocks_of,
     is_spatial,
+    loads,
     parallelise,
 )
 from lowerscope.core.schedule.rules.windows import copy_rows, fill_apart, is_pad, row_width
@@ -188,7 +189,9 @@ def inline_producers(writing: ScheduleRecorder, *, to_one: bool = False) -> bool
             for later in found[place + 1 :]
             if any(region.source.same_as(written) for region in later.stmt.reads)
         ]
-        costly = any(_is_costly(each.stmt, reader) for reader in readers)
+        costly = any(_is_costly(each.stmt, reader) for reader in readers) or (
+            _calls_sometimes(each.stmt) and sum(loads(one.body, written) for one in readers) > 1
+        )
         if readers and not costly and writing.can_inline(each.name):
             why = reason("no intermediate value is stored")
             writing.inline(each.name, why)
@@ -209,6 +212,12 @@ def _is_costly(block: Any, reader: Any) -> bool:
     ]
     calls = any(isinstance(each, ir.Call) for each in nodes_in(block.body.value))
     return calls and 0 < sizes[0] * _OFTEN <= sizes[1]
+
+
+def _calls_sometimes(block: Any) -> bool:
+    """Return whether a block has a call in a branch: LLVM does not merge copies of it."""
+    calls = [operator_name(each) for each in collected(block.body, ir.Call)]
+    return "if_then_else" in calls and "call_pure_extern" in calls
 
 
 def _keeps_flags(writing: ScheduleRecorder, block: Any) -> bool:

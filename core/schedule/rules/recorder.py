@@ -69,7 +69,7 @@ def can_be_inlined(found: Sequence[Place], name: str) -> bool:
         if each.is_block and any(region.source.same_as(written) for region in each.stmt.reads)
     )
     return all(
-        _nodes(each.body) + _loads(each.body, written) * size <= MAX_INLINED for each in readers
+        _nodes(each.body) + loads(each.body, written) * size <= MAX_INLINED for each in readers
     )
 
 
@@ -77,7 +77,8 @@ def _nodes(body: Any) -> int:
     return len(collected(body, tvm.ir.Expr))
 
 
-def _loads(body: Any, buffer: Any) -> int:
+def loads(body: Any, buffer: Any) -> int:
+    """Return the number of reads of a buffer in a statement."""
     return sum(bool(each.source.same_as(buffer)) for each in collected(body, TensorLoad))
 
 

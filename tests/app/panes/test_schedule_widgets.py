@@ -87,6 +87,7 @@ def test_what_is_typed_wrong_cannot_be_applied(qtbot: QtBot, work: Workbench) ->
     second.selectAll()
     QTest.keyClicks(second, "4")
     qtbot.waitUntil(lambda: is_right(form, work))
+    assert form.state.text() == "✓ legal · predicted 2.5 ms"
     QTest.keyClick(first, Qt.Key.Key_Return)
     assert work.scheduling.primitives[0].arguments["factors"] == (2, 4)
 

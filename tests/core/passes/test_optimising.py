@@ -227,3 +227,41 @@ def test_symbolic_shapes_stay_as_they_are(tmp_path: Path) -> None:
     pipeline = Pipeline()
     assert "relax.nn.conv2d" in called(pipeline.stages(recipe), "WinogradConvolution")
     assert pipeline.answer(RunQuery(recipe)).verdict == "match"
+
+
+FACTORS = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 5)
+        self.read_twice = nn.Parameter(torch.randn(5, 6))
+
+    def forward(self, x, y):
+        turned = self.read_twice.T
+        stacks = y @ y.transpose(1, 2)
+        return self.layer(x), x[0] @ y[0].T, self.layer(y), x @ turned, turned.cos(), stacks
+
+
+example_inputs = (torch.randn(3, 6), torch.randn(2, 4, 6))
+"""
+
+
+def test_products_read_a_matrix_in_place_of_its_transpose(tmp_path: Path) -> None:
+    (tmp_path / "factors.py").write_text(FACTORS, encoding="utf-8")
+    steps = (Step(name="FuseMatrixTranspose"), Step(name="LegalizeOps"))
+    recipe = Recipe(source=Source(spec=str(tmp_path / "factors.py")), steps=steps)
+    pipeline = Pipeline()
+    names = called(pipeline.stages(recipe), "FuseMatrixTranspose")
+    assert names.count("relax.matmul") == 1
+    # That of a stack, and one with another reader.
+    assert names.count("relax.permute_dims") == 2
+    record = pipeline.answer(RunQuery(recipe))
+    assert record.verdict == "match"
+    statuses = {each.id: each.status for each in record.nodes}
+    assert {statuses[f"fx:{name}"] for name in ("layer", "layer_1", "matmul", "matmul_1")} == {
+        "matches"
+    }

@@ -12,7 +12,7 @@ import tvm_ffi
 from lowerscope.core.model.encoding import to_bytes
 from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.progress import Silent
-from lowerscope.core.model.queries import ScheduleQuery
+from lowerscope.core.model.queries import MovesQuery, ScheduleQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Schedule
 from lowerscope.core.model.schedule_records import ScheduleRecord
@@ -71,6 +71,15 @@ def test_a_function_has_a_loop_tree_and_buffers(pipeline: Pipeline) -> None:
     assert [buffer.role for buffer in record.buffers] == ["input", "input", "output"]
     assert [buffer.size for buffer in record.buffers] == [4 * 784, 4 * 784 * 128, 4 * 128]
     assert record.steps == ()
+
+
+def test_a_record_has_the_price_that_the_move_had(pipeline: Pipeline) -> None:
+    offered = pipeline.answer(MovesQuery(MLP, "matmul", None, (first(1),)))
+    (split,) = (each for each in offered if each.name == "split")
+    before = record_of(pipeline, MLP).predicted_ms
+    after = record_of(pipeline, scheduled(split.primitive)).predicted_ms
+    assert before is not None
+    assert after == split.predicted_ms != before
 
 
 def test_a_step_that_no_longer_fits_is_marked_and_the_others_stand(pipeline: Pipeline) -> None:
