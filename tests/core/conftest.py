@@ -24,7 +24,7 @@ measurers._start = start_measuring
 
 shorten_stacks()
 
-QUICK = ("dynamic", "lowering", "passes", "sources")
+QUICK = ("bisect", "dynamic", "export", "lowering", "passes", "sources", "views")
 """Folders whose tests are of results; the others build what users run."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -28,16 +29,34 @@ JSON = (
 CHINESE = re.compile(r"[\u2e80-\uffef]")
 
 
+RUN = """
+import contextlib, importlib, io, json, sys
+from lowerscope.app import __main__ as program
+
+# In this process, which has imported torch and TVM. Its language is fixed before what has texts is
+# imported.
+program._command = lambda words: importlib.import_module("lowerscope.core.cli.main").main(words)
+printed = []
+for line in sys.argv[1:]:
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        assert program.main(line.split()) == 0, line
+    printed.append(text.getvalue())
+print(json.dumps(printed))
+"""
+
+
+def printed_in_chinese(folder: Path, *lines: str) -> list[str]:
+    """Return what commands print, one after the other in one process."""
+    chinese = {**os.environ, VARIABLE: "zh_CN"}
+    done = run_warm("-c", RUN, *lines, folder=folder, environment=chinese)
+    assert done.returncode == 0, done.stderr
+    printed: list[str] = json.loads(done.stdout)
+    return printed
+
+
 def test_files_and_json_are_in_english(tmp_path: Path) -> None:
-    printed = []
-    for line in ("samples", EXPORT, *JSON):
-        # Each in a process of its own, as its language is fixed when it starts.
-        words = ("-m", "lowerscope.app", *line.split())
-        chinese = {**os.environ, VARIABLE: "zh_CN"}
-        done = run_warm(*words, folder=tmp_path, environment=chinese)
-        assert done.returncode == 0, line
-        printed.append(done.stdout)
-    samples, _paths, *printed = printed
+    samples, _paths = printed_in_chinese(tmp_path, "samples", EXPORT)
+    printed = printed_in_chinese(tmp_path, *JSON)
     assert CHINESE.search(samples)
     written = {path.name: path.read_bytes() for path in tmp_path.glob("files/**/*.*")}
     found = dict(zip(JSON, printed, strict=True))
