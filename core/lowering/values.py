@@ -74,7 +74,8 @@ def held_from(tensor: torch.Tensor) -> torch.Tensor:
     """Return `tensor`, or its encoding if TVM lacks its dtype."""
     name = str(tensor.dtype).removeprefix("torch.")
     if tensor.layout != torch.strided:
-        tensor = tensor.to_dense()
+        with torch.inference_mode(tensor.is_inference()):
+            tensor = tensor.to_dense()
     tensor = tensor.resolve_conj().resolve_neg()
     if name in _HELD_AS_PARTS:
         return torch.view_as_real(tensor)

@@ -14,7 +14,6 @@ from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
-from lowerscope.core.model.texts import _
 from lowerscope.core.run.checking import reductions_of
 from lowerscope.core.run.compare.verdicts import Exact, PreciseRun, noise_between
 from lowerscope.core.run.execution import Reference, copied
@@ -450,9 +449,11 @@ class Float64Nodes:
                 return taken(values.of(node.name))
             if node.op == "placeholder":
                 return taken(self._inputs[places[node]])
-            if node.name in self._traced.mutations or node.name in self._changed():
-                raise RuntimeError(_("it changes a tensor in place"))
-            args, kwargs = fx.node.map_arg((node.args, node.kwargs), value)
+            given = {each: value(self._changed(each, node)) for each in node.all_input_nodes}
+            if node.name in self._traced.mutations:
+                # What else reads them is computed later or earlier.
+                given = {each: mapped(part, _own) for each, part in given.items()}
+            args, kwargs = fx.node.map_arg((node.args, node.kwargs), given.__getitem__)
             self._note_weights(node, mode)
             with in_float64(mode):
                 return getattr(interpreter, node.op)(node.target, args, kwargs)
@@ -460,8 +461,13 @@ class Float64Nodes:
         with torch.inference_mode():
             return value(self._nodes[name])
 
-    def _changed(self) -> frozenset[str]:
-        return frozenset(itertools.chain.from_iterable(self._traced.mutations.values()))
+    def _changed(self, node: fx.Node, reader: fx.Node) -> fx.Node:
+        """Return the node whose value another reads in place of one changed before it."""
+        last = node
+        for name, changed in self._traced.mutations.items():
+            if node.name in changed and last < self._nodes[name] < reader:
+                last = self._nodes[name]
+        return last
 
     def _note_weights(self, node: fx.Node, mode: Widened) -> None:
         """Record the dtypes that the model itself has the weights of a node in."""
@@ -495,6 +501,10 @@ class Float64Nodes:
             for _side in range(2)
         )
         return plain, other
+
+
+def _own(value: Any) -> Any:
+    return value.clone() if isinstance(value, torch.Tensor) else value
 
 
 def at_path(value: Any, path: Sequence[Any]) -> torch.Tensor:

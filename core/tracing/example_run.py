@@ -30,12 +30,14 @@ class NodeInfo:
     `dtype`: of a tensor, as ``"float32"``; empty for other values.
     `text`: the value in words: ``1×784 float32``, ``(1×10 float32, 1×32 float32)``, ``int``.
     `items`: the members of a tuple or list, in order.
+    `layout`: of a tensor that is sparse, as ``"sparse_coo"``; otherwise empty.
     """
 
     shape: tuple[int | str, ...] | None
     dtype: str
     text: str
     items: tuple[NodeInfo, ...] = ()
+    layout: str = ""
 
 
 def describe(value: Any, written: Callable[[Any], str] = str) -> NodeInfo:
@@ -43,7 +45,8 @@ def describe(value: Any, written: Callable[[Any], str] = str) -> NodeInfo:
     if isinstance(value, torch.Tensor):
         shape = tuple(size if isinstance(size, int) else written(size) for size in value.shape)
         dtype = str(value.dtype).removeprefix("torch.")
-        return NodeInfo(shape, dtype, f"{shape_text(shape)} {dtype}")
+        layout = str(value.layout).removeprefix("torch.") if value.layout in _SPARSE else ""
+        return NodeInfo(shape, dtype, f"{shape_text(shape)} {dtype}", layout=layout)
     if isinstance(value, torch.Size):
         shape = tuple(size if isinstance(size, int) else written(size) for size in value)
         return NodeInfo(None, "", f"shape {shape_text(shape)}")
@@ -60,6 +63,11 @@ def describe(value: Any, written: Callable[[Any], str] = str) -> NodeInfo:
         return NodeInfo(None, "", other_text(value))
     return NodeInfo(None, "", "none" if value is None else type(value).__name__)
 
+
+_SPARSE = (
+    *(torch.sparse_coo, torch.sparse_csr, torch.sparse_csc),
+    *(torch.sparse_bsr, torch.sparse_bsc),
+)
 
 NESTED = _("it makes a nested tensor, which has no shape")
 

@@ -66,9 +66,8 @@ def group_numbers(
     read = [each for each in read if any(user.op != "output" for user in each.users)]
     nodes = list(graph_module.graph.nodes)
     for members in _closed(nodes, _connected(read)):
-        dtypes = [values[node.name].dtype for node in members if node.name in values]
-        quantised = next((each for each in dtypes if each.startswith(_QUANTISED)), "")
-        _replace(graph_module, members, lines, quantised)
+        infos = [values[node.name] for node in members if node.name in values]
+        _replace(graph_module, members, lines, next(filter(None, map(_foreign, infos)), ""))
     _sort(graph_module.graph)
     graph_module.graph.eliminate_dead_code(lambda node: node.op not in ("get_attr", "call_module"))
     graph_module.recompile()
@@ -106,6 +105,8 @@ def _numbers(nodes: Sequence[fx.Node], values: Mapping[str, NodeInfo]) -> list[f
         info = values.get(node.name)
         if info is None or not node.op.startswith("call") or not _has_number(info):
             continue
+        if info.layout and all(operator_name(user) in _OF_DENSE for user in node.users):
+            continue
         sources = node.all_input_nodes
         if _is_of_shape(node) and not any(each in found for each in sources):
             continue
@@ -118,7 +119,7 @@ def _numbers(nodes: Sequence[fx.Node], values: Mapping[str, NodeInfo]) -> list[f
 def _has_number(info: NodeInfo) -> bool:
     if info.items:
         return any(map(_has_number, info.items))
-    if info.dtype.startswith(_QUANTISED):
+    if _foreign(info):
         return True
     return (
         info.shape is None and info.text not in ("none", "()", "{}") and "shape " not in info.text
@@ -127,6 +128,19 @@ def _has_number(info: NodeInfo) -> bool:
 
 _QUANTISED = ("quint", "qint")
 """Prefixes of dtypes of tensors with scales and zero points, which torch alone has."""
+
+_OF_DENSE = frozenset(
+    {
+        *("matmul", "__matmul__", "mm", "bmm", "mv", "addmm", "output"),
+        *("t", "transpose", "to_dense", "coalesce", "detach"),
+    }
+)
+"""Operators that compute of a dense tensor what they do of a sparse one of the same elements."""
+
+
+def _foreign(info: NodeInfo) -> str:
+    """Return the dtype or layout of a tensor that torch alone has; empty for others."""
+    return info.dtype if info.dtype.startswith(_QUANTISED) else info.layout
 
 
 def _has_tensor(info: NodeInfo | None) -> bool:
@@ -230,7 +244,7 @@ def _replace(
     graph_module: fx.GraphModule,
     members: Sequence[fx.Node],
     lines: dict[str, SourceLine],
-    quantised: str,
+    foreign: str,
 ) -> None:
     graph = fx.Graph()
     inside = set(members)
@@ -248,8 +262,8 @@ def _replace(
     parts = [modules[str(each.target)] for each in members if each.op == "call_module"]
     reasons = [each.reason for each in parts if isinstance(each, TorchPart | Group)]
     own = (
-        _("TVM has no {dtype}", dtype=quantised)
-        if quantised
+        _("TVM has no {dtype}", dtype=foreign)
+        if foreign
         else _("it computes a number from the values of a tensor")
     )
     module.reason = next(iter(reasons), own)

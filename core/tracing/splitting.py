@@ -16,7 +16,8 @@ import itertools
 import linecache
 import operator
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from types import CodeType, FrameType, FunctionType
@@ -161,7 +162,7 @@ def only_checks(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         function = ast.unparse(statement.value.func)
         return function in ("print", "warnings.warn") or function.startswith(
-            ("logging.", "logger.", "log.")
+            ("logging.", "logger.", "log.", "torch._check", "torch._assert")
         )
     if isinstance(statement, ast.Assign):
         return all(
@@ -345,6 +346,7 @@ class TorchPart(nn.Module):
     `names`: the variables that are inputs.
     `held`: the values of other variables: modules, parameters and plain values.
     `changed`: inputs that may be written in place; the statements are given copies.
+    `read_later`: those of them that must not be, as their memory is read after the statements.
     `reason`: why they cannot be traced.
     `changes_state`: whether they may write into buffers that they hold, which are restored.
     """
@@ -359,9 +361,11 @@ class TorchPart(nn.Module):
         line: SourceLine,
         *,
         changes_state: bool = False,
+        read_later: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self.changes_state = changes_state
+        self.read_later = frozenset(read_later)
         self.function = function
         self.names = tuple(names)
         self.changed = frozenset(changed)
@@ -425,6 +429,7 @@ class TorchPart(nn.Module):
             self.reason,
             self.line,
             changes_state=self.changes_state,
+            read_later=tuple(self.read_later),
         )
         made.plain, made.spec, made.constants = self.plain, self.spec, self.constants
         made.modes, made.dtypes, made.given = self.modes, self.dtypes, self.given
@@ -457,6 +462,8 @@ class TorchPart(nn.Module):
         values = dict(zip(self.names, inputs, strict=True))
         for name in self.changed & values.keys():
             values[name] = pytree.tree_map_only(torch.Tensor, torch.clone, values[name])
+        later = _tensors_of(values[name] for name in self.read_later & values.keys())
+        before = [each.clone() for each in later]
         # A list that the statements add to is a new one in each call.
         held = {
             name: copy.copy(value) if isinstance(value, list | dict | set) else value
@@ -467,7 +474,10 @@ class TorchPart(nn.Module):
                 if isinstance(each, nn.Module):
                     restored.enter_context(unchanged(each))
             restored.enter_context(self._in_modes())
-            return self.function(**values, **held)
+            result = self.function(**values, **held)
+        if not all(map(_same, later, before)):
+            raise CannotFollow(_("it changes a tensor in place before it returns"))
+        return result
 
     def forward(self, *inputs: Any) -> tuple[Any, ...]:
         given = [
@@ -776,6 +786,7 @@ class _Call:
     ) -> None:
         self.reads, self.gives, self.changed, self.is_tail = reads, gives, changed, is_tail
         self.reason = owner.reasons[place]
+        self.filled = names_filled(body)
         self.line = source_line(owner.original.co_filename, place[0])
         self.title = f"{type(body[0]).__name__.lower()}_line{place[0]}"
         self.body = body
@@ -801,9 +812,6 @@ class _Call:
             made.args = ast.arguments(
                 [], [ast.arg(each) for each in self.reads], None, [], [], None, []
             )
-            if self.is_tail and self.changed:
-                # The caller's tensors change as well.
-                raise CannotFollow(_("it changes a tensor in place before it returns"))
             for each in made.body:
                 locate(each, self.body[0])
             owner = self._owner
@@ -974,8 +982,12 @@ class Split:
         return self._searched[code]
 
     def _function_at(self, file: str, line: int) -> Function | None:
-        """Return the function of the model's modules that has a line, if it can be split."""
-        for function in self._candidates({}, {}):
+        """Return the function of the model's classes, or of a file, that has a line."""
+        names = next(
+            (vars(each) for each in [*sys.modules.values()] if vars(each).get("__file__") == file),
+            {},
+        )
+        for function in self._candidates({}, names):
             if _has_line(function, file, line):
                 known = next((each for each in self._functions if each.function is function), None)
                 return known or self._split(function)
@@ -1044,6 +1056,9 @@ class Split:
         values = {name: names[name] for name in call.reads if name in names}
         inputs = {name: each for name, each in values.items() if _has_proxy(each)}
         held = {name: each for name, each in values.items() if name not in inputs}
+        if not call.is_tail and inputs.keys() & call.filled:
+            # A list may become longer for other inputs only.
+            raise CannotFollow(_("the number of its results depends on the data"))
         if call.only_checks and inputs:
             self.checks[call.line] = None
             return None
@@ -1061,10 +1076,26 @@ class Split:
             call.reason,
             call.line,
             changes_state=self._changes_state,
+            read_later=self._read_later(function, call, names) if call.is_tail else (),
         )
         self.parts.append(part)
         result = self.tracer.call_part(part, call.title, tuple(inputs.values()))
         return _results(call, result, values)
+
+    def _read_later(self, function: Function, call: _Call, names: Mapping[str, Any]) -> list[str]:
+        """Return the variables that the last statements of a function may change for its caller."""
+        parameters = inspect.getargs(function.original)
+        known = [*parameters.args, parameters.varargs, parameters.varkw]
+
+        def memory(names_of: Iterable[str | None]) -> set[int]:
+            values = [names[each] for each in names_of if each is not None and each in names]
+            return {_memory(each) for each in _tensors_of(values, self.tracer.value_of)}
+
+        return [
+            name
+            for name in call.changed
+            if memory([name]) & memory({*known, *call.reads} - {name}) or name in known
+        ]
 
     def whole(self, module: nn.Module) -> str | None:
         """Return why a module runs in torch as a whole; ``None`` if it is traced."""
@@ -1264,6 +1295,31 @@ def _results(call: _Call, result: Any, values: Mapping[str, Any]) -> Any:
         elif new is not old and isinstance(old, fx.Proxy) != isinstance(new, fx.Proxy):
             raise CannotFollow(_("it changes {name} in place", name=name))
     return tuple(result[:given])
+
+
+def _tensors_of(
+    values: Iterable[Any], value_of: Callable[[fx.Node], Any] | None = None
+) -> list[torch.Tensor]:
+    """Return the tensors in values, those of modules and other objects included."""
+    found: list[torch.Tensor] = []
+    for leaf in pytree.tree_leaves(list(values)):
+        value = value_of(leaf.node) if value_of and isinstance(leaf, fx.Proxy) else leaf
+        if isinstance(value, nn.Module):
+            found += [*value.parameters(), *value.buffers()]
+        elif not isinstance(value, torch.Tensor | type | FunctionType):
+            value = [*vars(value).values()] if hasattr(value, "__dict__") else value
+        found += [each for each in pytree.tree_leaves(value) if isinstance(each, torch.Tensor)]
+    return found
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else id(tensor)
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.is_floating_point() or one.is_complex():
+        return torch.allclose(one, other, rtol=0, atol=0, equal_nan=True)
+    return torch.equal(one, other)
 
 
 def _has_proxy(value: Any) -> bool:

@@ -43,12 +43,6 @@ _FROZEN = _("forward draws random numbers here, and the graph has those of this 
 
 
 _WRITING = frozenset({"__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__"})
-_FACTORIES = frozenset(
-    {
-        *(torch.zeros, torch.ones, torch.full, torch.empty),
-        *(torch.zeros_like, torch.ones_like, torch.full_like, torch.empty_like),
-    }
-)
 
 
 class EagerCalls(TorchFunctionMode):
@@ -69,7 +63,8 @@ class EagerCalls(TorchFunctionMode):
         self.drawn: list[tuple[torch.Tensor, str]] = []
         self._boundary = boundary
         self.split = split
-        self.factories: list[tuple[torch.Tensor, SourceLine | None]] = []
+        self.made: list[tuple[torch.Tensor, SourceLine | None]] = []
+        """New tensors of a model that is split, with their lines."""
 
     def _refuse_write(self, func: Callable[..., Any], args: Sequence[Any], proxy: fx.Proxy) -> None:
         """Have a new tensor that a call writes traced values into made by the graph as well."""
@@ -77,7 +72,7 @@ class EagerCalls(TorchFunctionMode):
         writes = name in _WRITING or (name.endswith("_") and not name.endswith("__"))
         if self.split is None or not writes or not isinstance(args[0], torch.Tensor):
             return
-        line = next((line for each, line in self.factories if each is args[0]), None)
+        line = next((one for each, one in self.made if _shares_memory(each, args[0])), None)
         if line is not None and self.split.trace_factory(line):
             raise CannotFollow(_("it assigns to elements of a tensor"))
 
@@ -112,15 +107,18 @@ class EagerCalls(TorchFunctionMode):
         state = torch.random.get_rng_state()
         result = func(*args, **(kwargs or {}))
         line = line_of_frame(sys._getframe(1), self._boundary)
-        if func in _FACTORIES and self.split is not None:
-            if line in self.split.written:
-                return self.split.tracer.create_proxy("call_function", func, args, kwargs or {})
-            self.factories.append((result, line))
         for tensor, version in zip(tensors, versions, strict=True):
             if tensor._version != version:
                 self.changes.append((tensor.untyped_storage().data_ptr(), line))
         drawn = generators or not torch.equal(state, torch.random.get_rng_state())
         made = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
+        if self.split is not None and not drawn:
+            new = [
+                each for each in made if not any(_shares_memory(each, other) for other in tensors)
+            ]
+            if new and line in self.split.written:
+                return self._as_node(func, args, kwargs or {})
+            self.made += [(each, line) for each in new]
         if drawn and made:
             self.draws[line] = None
             source = getattr(func, "__name__", "forward").strip("_")
@@ -129,6 +127,15 @@ class EagerCalls(TorchFunctionMode):
         if source:
             self.drawn += [(each, source) for each in made]
         return result
+
+    def _as_node(self, func: Callable[..., Any], args: Any, kwargs: Any) -> fx.Proxy:
+        assert self.split is not None
+        name = getattr(func, "__name__", "")
+        if func is getattr(torch.Tensor, name, None):
+            proxy: fx.Proxy = self.split.tracer.create_proxy("call_method", name, args, kwargs)
+        else:
+            proxy = self.split.tracer.create_proxy("call_function", func, args, kwargs)
+        return proxy
 
     def drawn_by(self, tensor: torch.Tensor) -> str:
         """Return the random operator that a tensor's memory depends on; empty for none."""
@@ -553,12 +560,14 @@ class _SplitTracer(_Tracer):
         vars(self.root)[name] = part
         nodes = self.create_arg(inputs)
         results: list[tuple[list[Any], Any]] = []
-        own: Any = fx.node.map_arg(nodes, self.value_of)
+        own: Any = _mutable(fx.node.map_arg(nodes, self.value_of))
         part.given = [pytree.tree_structure(each) for each in own]
         for values in self._values_of_all(nodes):
             try:
                 with self._evaluating():
                     results.append(pytree.tree_flatten(part.result(*values)))
+            except CannotFollow:
+                raise
             except Exception:
                 if not results:
                     raise
@@ -582,7 +591,16 @@ class _SplitTracer(_Tracer):
         )
         for number in range(min(map(len, found.values()), default=1)):
             values = {node: _cloned(each[number]) for node, each in found.items()}
-            yield fx.node.map_arg(nodes, values.__getitem__)
+            yield _mutable(fx.node.map_arg(nodes, values.__getitem__))
+
+
+def _mutable(value: Any) -> Any:
+    """Return a nest of arguments of a node with lists and dicts that can be changed."""
+    if isinstance(value, list):
+        return [*map(_mutable, value)]
+    if isinstance(value, dict):
+        return {key: _mutable(each) for key, each in value.items()}
+    return tuple(map(_mutable, value)) if type(value) is tuple else value
 
 
 def _cloned(value: Any) -> Any:

@@ -614,9 +614,10 @@ def _described(
     names = {} if named is None else exporting.names_of_symbols(graph_module, named)
     notes = exporting.drop_what_is_not_read(graph_module, is_functional=is_functional)
     lines = exporting.source_lines(graph_module)
-    if exporting.is_described(graph_module):
-        values = exporting.described_values(graph_module)
-        mutations: dict[str, tuple[str, ...]] = {}
+    known = exporting.described_values(graph_module) if exporting.is_described(graph_module) else {}
+    if known and not any(each.layout for each in known.values()):
+        values: Mapping[str, NodeInfo] = known
+        mutations: Mapping[str, tuple[str, ...]] = {}
     else:
         values, mutations, _other = run_once(graph_module, inputs, lines)
         if named is None and group_numbers(graph_module, values, lines):

@@ -159,10 +159,8 @@ class _Inspected:
         yield _("Became"), self._became(node.bindings, self._called(node.functions))
 
     def _shapes(self, node: FxNode) -> Iterator[Fact]:
-        graph, nodes = self._snapshot.fx_graph, self._snapshot.nodes
-        edges = () if graph is None else graph.edges
-        sources = dict.fromkeys(edge.source for edge in edges if edge.target == node.id)
-        for source in sources:
+        nodes = self._snapshot.nodes
+        for source in self._snapshot.sources.get(node.id, ()):
             if source in nodes and nodes[source].shape is not None:
                 yield Fact(_("in"), nodes[source].title, _form(nodes[source]))
         for parameter in self._snapshot.model.parameters:

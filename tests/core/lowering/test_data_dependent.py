@@ -777,3 +777,63 @@ class Asking(nn.Module):
 def test_types_of_values_in_a_model_that_is_split() -> None:
     _traced, in_torch = check(Asking(), (torch.ones(2, 4),), (-torch.ones(2, 4),), lowered=3)
     assert not in_torch
+
+
+def repeated_and_filled(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    out = torch.as_tensor(0.5).repeat([4, 3])
+    out[places] = x
+    return out * 2 if x.sum() > 0 else out
+
+
+def filled_before_the_end(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    mask = x[:, 0] > places
+    if mask.all():
+        return x * 2
+    mask.logical_not_()
+    for row in x:
+        if row.sum() > 0:
+            return x + mask[:, None]
+    return x * mask[:, None]
+
+
+@pytest.mark.parametrize("function", [repeated_and_filled, filled_before_the_end])
+def test_new_tensors_may_be_written(function: Callable[..., Any]) -> None:
+    x, places = torch.randn(2, 3), torch.tensor([3, 1])
+    inputs = [(x, places), (-x, places - 1), (x.abs() + 4, places)]
+    traced, _in_torch = check(Calls(function), *inputs, lowered=1)
+    assert len(traced.graph_module.graph.nodes) > 5
+
+
+def written_for_the_caller(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    z = writes_its_argument(y)
+    return y + z
+
+
+def writes_its_argument(y: torch.Tensor) -> torch.Tensor:
+    for row in y:
+        if row.sum() > 0:
+            y.add_(1)
+            return y * 2
+    return y
+
+
+def test_what_the_caller_reads_later_is_written() -> None:
+    x = torch.randn(2, 3)
+    check(Calls(written_for_the_caller), (x,), (x.abs(),), (-x.abs(),), lowered=0)
+
+
+class Sparse(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(6, 4))
+
+    def forward(self, places: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        adjacency = torch.sparse_coo_tensor(places, values, (6, 6))
+        weights = torch.sparse.softmax(adjacency, 1).to_dense()
+        return weights @ self.weight, torch.sparse.sum(adjacency, 1).to_dense()
+
+
+def test_sparse_tensors_stay_in_torch() -> None:
+    places = torch.tensor([[0, 1, 2, 5], [1, 2, 0, 4]])
+    check(Sparse(), (places, torch.randn(4)), (places.flip(0), torch.randn(4)), lowered=1)
