@@ -44,7 +44,8 @@ def place(largest: bool) -> Any:
 
 
 def _ahead_of(largest: bool, x: Any, y: Any) -> Any:
-    return tirx.Select(tirx.any(x > y if largest else x < y, tirx.isnan(x)), x, y)
+    # LLVM splits the vectors where the test for NaN is of the result so far.
+    return tirx.Select(tirx.any(y >= x if largest else y <= x, tirx.isnan(y)), y, x)
 
 
 def _first(largest: bool, x: Sequence[Any], y: Sequence[Any]) -> tuple[Any, Any]:
@@ -264,7 +265,8 @@ _COMBINED: dict[str, Callable[[Any, Any], Any]] = {
 
 def _kept_of(largest: bool, old: Any, new: Any) -> Any:
     if str(old.ty.dtype).startswith(("float", "bfloat")):
-        return _ahead_of(largest, old, new)
+        keeps = tirx.any(old > new if largest else old < new, tirx.isnan(old))
+        return tirx.Select(keeps, old, new)
     return tirx.max(old, new) if largest else tirx.min(old, new)
 
 

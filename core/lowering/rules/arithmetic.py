@@ -108,7 +108,9 @@ def floor_divide(b: NodeBuilder, input: Value, other: Value) -> Value:
     whole = div(b, sub(b, first, rest), second)
     whole = b.emit(op.round(b.emit(op.where(against, sub(b, whole, 1), whole))))
     zero, quotient = scalar(0.0, dtype_of(first)), div(b, first, second)
-    signed = b.emit(op.where(b.emit(op.equal(whole, zero)), mul(b, quotient, 0.0), whole))
+    # The quotient is between -1 and 1 there.
+    nothing = b.emit(op.trunc(mul(b, quotient, 0.5)))
+    signed = b.emit(op.where(b.emit(op.equal(whole, zero)), nothing, whole))
     return b.emit(op.where(b.emit(op.equal(second, zero)), quotient, signed))
 
 

@@ -11,11 +11,11 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, differs, is_nan, to_common_dtype
-from lowerscope.core.lowering.ordered_loops import te_searchsorted, te_sort_key, te_topk
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
 from lowerscope.core.lowering.rules.elementwise import truth
 from lowerscope.core.lowering.rules.shape import reshape_to
+from lowerscope.core.lowering.selection_loops import te_kth, te_searchsorted, te_sort_key, te_topk
 from lowerscope.core.lowering.values import (
     Value,
     axis_of,
@@ -197,29 +197,23 @@ def sort(
     return b.emit(op.gather_elements(input, order, axis_of(dim, rank_of(input)))), order
 
 
+def _kth(b: NodeBuilder, input: Value, axis: int, rank: int | None, keepdim: bool) -> list[Value]:
+    """Return the elements of a rank along an axis, and their places; see `te_kth`."""
+    dtype = dtype_of(input)
+    sorted_as = dtype if dtype in ("float32", "float64", "int32", "int64") else "int32"
+    found = b.emit_te(te_kth, cast(b, input, sorted_as), axis, rank, primfunc_name_hint="kth")
+    value, place = cast(b, b.emit(found[0]), dtype), b.emit(found[1])
+    return [b.emit(op.expand_dims(each, axis)) if keepdim else each for each in (value, place)]
+
+
 @rule(torch.median, "median", aten.median.default, aten.median.dim)
 def median(b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool = False) -> Value:
     whole = dim is None or not rank_of(input)
     value = b.emit(op.reshape(input, (-1,))) if whole else input
-    axis = axis_of(dim or 0, rank_of(value))
-    middle = (shape_of(value)[axis] - 1) // 2
-    order = argsort(b, value, axis)
-    if isinstance(middle, int):
-        place = b.emit(op.strided_slice(order, [axis], [middle], [middle + 1]))
-    else:
-        # TVM cannot derive the extent of a slice between two expressions.
-        index = b.emit(op.arange(middle, middle + 1, 1, "int64"))
-        place = b.emit(op.take(order, index, axis, mode="clip"))
-    if is_float(dtype_of(value)):
-        # The first NaN, if any, is the median.
-        missing = cast(b, is_nan(b, value), "int32")
-        some = b.emit(op.max(missing, axis, keepdims=True))
-        first = b.emit(op.argmax(missing, axis, keepdims=True))
-        place = b.emit(op.where(truth(b, some), first, place))
-    found = b.emit(op.gather_elements(value, place, axis))
-    if whole or not keepdim:
-        found, place = (b.emit(op.squeeze(each, [axis])) for each in (found, place))
-    return found if dim is None else (found, place)
+    if is_empty(shape_of(value)):
+        raise Refused(_("it has no elements"))
+    found = _kth(b, value, axis_of(dim or 0, rank_of(value)), None, keepdim and not whole)
+    return found[0] if dim is None else tuple(found)
 
 
 @rule(torch.kthvalue, "kthvalue", aten.kthvalue.default)
@@ -227,9 +221,7 @@ def kthvalue(b: NodeBuilder, input: Value, k: int, dim: int = -1, keepdim: bool 
     axis = axis_of(dim, rank_of(input))
     if not rank_of(input):
         return sort(b, input, axis)
-    first = topk(b, input, k, axis, largest=False)
-    found = [b.emit(op.strided_slice(each, [axis], [k - 1], [k])) for each in first]
-    return tuple(found if keepdim else (b.emit(op.squeeze(each, [axis])) for each in found))
+    return tuple(_kth(b, input, axis, k, keepdim))
 
 
 @rule(torch.quantile, "quantile", aten.quantile.scalar)

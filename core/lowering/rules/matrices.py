@@ -9,7 +9,7 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, to_float
-from lowerscope.core.lowering.ordered_loops import te_cholesky, te_solve, te_solve_triangular
+from lowerscope.core.lowering.matrix_loops import te_cholesky, te_solve, te_solve_triangular
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import div, sub
 from lowerscope.core.lowering.rules.elementwise import clamp

@@ -70,7 +70,8 @@ def _stage(place: Place, loops: int) -> Stage | None:
     # One loop for each axis, in the same order, and reductions inside.
     if len(axes) != loops or kinds != sorted(kinds, reverse=True):
         return None
-    if not all(isinstance(value, tirx.Var) for value in place.realize.iter_values):
+    values = zip(axes, place.realize.iter_values, strict=True)
+    if not all(isinstance(at, tirx.Var) or known(axis.dom.extent) == 1 for axis, at in values):
         return None
     extents = tuple(known(axis.dom.extent) for axis in axes)
     dtypes = {str(each.source.dtype) for each in block.writes}
@@ -189,6 +190,10 @@ PARTITION = "pragma_loop_partition_hint"
 
 def row_by_row(writing: ScheduleRecorder, machine: Machine) -> bool:
     """Schedule a function with a reduction; ``None`` where it has none."""
+    for name in writing.blocks():
+        if not writing.loops(name):
+            why = reason("TVM does not change a reduction beside a block without a loop")
+            writing.do("add_unit_loop", why, block_or_loop=At(name))
     before = stages_of(writing)
     if not any(each.reduces for each in before):
         return False
@@ -268,6 +273,12 @@ def _lanes(extent: int | None, most: int) -> int:
     return lanes
 
 
+_INDEPENDENT = 4
+"""Registers of partial results that do not wait for one another."""
+
+_LONG = 1 << 11
+"""Number of values from which on they are worth being reduced last."""
+
 _LEAST = 4
 """Minimum number of lanes."""
 
@@ -292,6 +303,10 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
         sizes = stage.extents[stage.spatial :]
         extent = None if None in sizes else math.prod(each for each in sizes if each is not None)
     lanes = _lanes(extent, most)
+    sizes = stage.extents[stage.spatial :]
+    if not stage.counts and None not in sizes and math.prod(each or 1 for each in sizes) >= _LONG:
+        # A single register would wait for each of its sums.
+        lanes = _lanes(extent, _INDEPENDENT * most)
     while stage.counts and extent is not None and extent % lanes:
         # TVM does not build places, which are integers, with a condition.
         lanes //= 2

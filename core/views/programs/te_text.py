@@ -170,14 +170,14 @@ _DEFINED: dict[str, tuple[str, ...]] = {
     ),
     "largest": (
         "largest = te.comm_reducer(",
-        "    lambda x, y: tirx.Select(tirx.any(x > y, tirx.isnan(x)), x, y),",
+        "    lambda x, y: tirx.Select(tirx.any(y >= x, tirx.isnan(y)), y, x),",
         "    lambda dtype: -tirx.infinity(dtype),",
         '    name="max",',
         ")",
     ),
     "smallest": (
         "smallest = te.comm_reducer(",
-        "    lambda x, y: tirx.Select(tirx.any(x < y, tirx.isnan(x)), x, y),",
+        "    lambda x, y: tirx.Select(tirx.any(y <= x, tirx.isnan(y)), y, x),",
         "    lambda dtype: tirx.infinity(dtype),",
         '    name="min",',
         ")",

@@ -261,7 +261,7 @@ def sized(body: str) -> Sized:
 
 @pytest.fixture(scope="module")
 def measurer() -> Iterator[LocalMeasurer]:
-    with closing(LocalMeasurer(lambda: None, patience=1.0)) as made:
+    with closing(LocalMeasurer(lambda: None, patience=4.0)) as made:
         yield made
     assert not psutil.pid_exists(made.process)
 

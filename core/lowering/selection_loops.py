@@ -1,0 +1,206 @@
+"""TE functions that select elements by their order, as plain loops.
+
+TVM sorts a whole row for its first elements, or for the one in the middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tvm import te, tirx
+
+from lowerscope.core.lowering.ordered_loops import Index, in_order, is_float_dtype, long, loop, nest
+
+
+def te_sort_key(A: te.Tensor) -> te.Tensor:
+    """Return integers in the order of floats: both zeros are equal, and NaN is the largest."""
+    return te.compute(A.shape, lambda *i: _key(A(*i)), name="sort_key")
+
+
+def _key(value: Any) -> Any:
+    """Return an integer in the order of `value`, which may be one."""
+    kind = str(value.ty.dtype)
+    if not is_float_dtype(kind):
+        return value
+    dtype, number = kind.replace("float", "int"), tirx.const
+    largest, bits = tirx.max_value(dtype), tirx.reinterpret(dtype, value)
+    # The bits of a negative number, except for its sign, are in the reverse order.
+    ordered = tirx.Select(bits < number(0, dtype), bits ^ largest, bits)
+    ordered = tirx.Select(tirx.EQ(value, number(0, kind)), number(0, dtype), ordered)
+    return tirx.Select(tirx.isnan(value), largest, ordered)
+
+
+def te_kth(A: te.Tensor, axis: int, rank: int | None) -> Any:
+    """Return the element of a rank along `axis`, counted from 1, and the first place of it.
+
+    The range of its key is halved by counting the keys up to the middle: each count is one pass
+    that LLVM vectorizes. NaN is the largest.
+
+    `rank`: ``None`` for the lower one in the middle, or for a NaN, if there is one. The other
+        results are the keys, and the bounds, the count and the rank of each search.
+    """
+    rest, length = [*A.shape[:axis], *A.shape[axis + 1 :]], A.shape[axis]
+    kind = str(A.dtype)
+    dtype = kind.replace("float", "int")
+    low, high, count, wanted = range(4)
+
+    def body(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        (x,), (values, places, keys, state) = inputs, outputs
+
+        def line(at: Index) -> Any:
+            def known(slot: int) -> Any:
+                return state[(*at, slot)]
+
+            def put(slot: int, value: Any) -> Any:
+                return tirx.BufferStore(state, tirx.Cast(dtype, value), [*at, slot])
+
+            def element(place: Any) -> Any:
+                return x[(*at[:axis], place, *at[axis:])]
+
+            def fill(place: Any) -> Any:
+                key = tirx.Var("key", dtype)
+                stored = tirx.BufferStore(keys, key, [*at, place])
+                found = [tirx.Bind(key, _key(element(place))), stored]
+                if rank is None and is_float_dtype(kind):
+                    is_nan = tirx.EQ(key, tirx.max_value(dtype))
+                    found.append(tirx.IfThenElse(is_nan, put(wanted, length), None))
+                return in_order(*found)
+
+            def halve(_step: Any) -> Any:
+                middle = tirx.Var("middle", dtype)
+                # Their sum may be no integer of so many bits.
+                half = (known(low) & known(high)) + ((known(low) ^ known(high)) >> 1)
+
+                def add(place: Any) -> Any:
+                    return put(count, known(count) + tirx.Cast(dtype, keys[(*at, place)] <= middle))
+
+                halved = in_order(
+                    tirx.Bind(middle, half),
+                    put(count, 0),
+                    loop(length, add),
+                    tirx.IfThenElse(
+                        known(count) >= known(wanted), put(high, middle), put(low, middle + 1)
+                    ),
+                )
+                return tirx.IfThenElse(known(low) < known(high), halved, None)
+
+            def place_of(step: Any) -> Any:
+                place = long(length) - 1 - step
+                is_it = tirx.EQ(keys[(*at, place)], known(low))
+                return tirx.BufferStore(places, tirx.Select(is_it, place, places[tuple(at)]), at)
+
+            return in_order(
+                put(low, tirx.min_value(dtype)),
+                put(high, tirx.max_value(dtype)),
+                put(wanted, tirx.floordiv(long(length) + 1, 2) if rank is None else rank),
+                loop(length, fill),
+                loop(int(dtype.removeprefix("int")), halve),
+                tirx.BufferStore(places, long(0), at),
+                loop(length, place_of),
+                tirx.BufferStore(values, element(places[tuple(at)]), at),
+            )
+
+        return nest(rest, line, shared=True)
+
+    shapes = [rest, rest, [*rest, length], [*rest, 4]]
+    types = [kind, "int64", dtype, dtype]
+    return te.extern(shapes, [A], body, dtype=types, name="kth")
+
+
+def te_topk(A: te.Tensor, axis: int, count: int, largest: bool) -> Any:
+    """Return the first `count` elements along `axis` in order, and their places.
+
+    Each element is inserted into the list of the first ones if it is ahead of the last of these.
+    Of equal ones, the first is ahead. NaN is the largest.
+    """
+    shape = [*A.shape[:axis], count, *A.shape[axis + 1 :]]
+
+    def is_ahead(new: Any, old: Any) -> Any:
+        ahead = new > old if largest else new < old
+        if not is_float_dtype(A.dtype):
+            return ahead
+        nan, other = (new, old) if largest else (old, new)
+        return tirx.any(ahead, tirx.all(tirx.isnan(nan), tirx.Not(tirx.isnan(other))))
+
+    def body(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        (x,), (values, places) = inputs, outputs
+
+        def line(rest: Index) -> Any:
+            def at(place: Any) -> Index:
+                return [*rest[:axis], place, *rest[axis:]]
+
+            def put(slot: Any, value: Any, place: Any) -> Any:
+                return in_order(
+                    tirx.BufferStore(values, value, at(slot)),
+                    tirx.BufferStore(places, place, at(slot)),
+                )
+
+            def precedes(new: Any, slot: Any) -> Any:
+                # A place below 0 is one without an element.
+                return tirx.any(
+                    is_ahead(new, values[tuple(at(slot))]), places[tuple(at(slot))] < long(0)
+                )
+
+            def insert(new: Any, place: Any) -> Any:
+                def shift(step: Any) -> Any:
+                    slot = long(count - 1) - step
+                    before = slot - 1
+                    moved = put(slot, values[tuple(at(before))], places[tuple(at(before))])
+                    return tirx.IfThenElse(
+                        precedes(new, before),
+                        moved,
+                        tirx.IfThenElse(precedes(new, slot), put(slot, new, place), None),
+                    )
+
+                first = tirx.IfThenElse(precedes(new, long(0)), put(long(0), new, place), None)
+                return in_order(loop(count - 1, shift), first)
+
+            def step(place: Any) -> Any:
+                new = x[tuple(at(place))]
+                return tirx.IfThenElse(precedes(new, long(count - 1)), insert(new, place), None)
+
+            none = tirx.const(0, A.dtype)
+            return in_order(
+                loop(count, lambda slot: put(slot, none, long(-1))), loop(A.shape[axis], step)
+            )
+
+        return nest([*A.shape[:axis], *A.shape[axis + 1 :]], line, shared=True)
+
+    types = [str(A.dtype), "int64"]
+    return te.extern([shape, shape], [A], body, dtype=types, name="topk")
+
+
+def te_searchsorted(sequence: te.Tensor, values: te.Tensor, right: bool) -> Any:
+    """Return where each value is to be inserted along the last axis of a sorted sequence.
+
+    The sequence has one axis, or those of `values`. The search halves as torch's does, so that it
+    ends at the same place where there is a NaN, or no order. The second result is where each
+    search stopped from above.
+    """
+    length = sequence.shape[-1]
+    size = getattr(length, "value", length)
+    halvings = size.bit_length() if isinstance(size, int) else 63
+
+    def body(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        (ordered, wanted), (starts, ends) = inputs, outputs
+
+        def find(at: Index) -> Any:
+            begin, end = starts[tuple(at)], ends[tuple(at)]
+            middle = begin + ((end - begin) >> long(1))
+            row = at[:-1] if len(sequence.shape) > 1 else []
+            element, value = ordered[(*row, middle)], wanted[tuple(at)]
+            stops = element > value if right else element >= value
+            halve = tirx.IfThenElse(
+                stops, tirx.BufferStore(ends, middle, at), tirx.BufferStore(starts, middle + 1, at)
+            )
+            return in_order(
+                tirx.BufferStore(starts, long(0), at),
+                tirx.BufferStore(ends, long(length), at),
+                loop(halvings, lambda _step: tirx.IfThenElse(begin < end, halve, None)),
+            )
+
+        return nest(values.shape, find, shared=True)
+
+    shapes, types = [values.shape, values.shape], ["int64", "int64"]
+    return te.extern(shapes, [sequence, values], body, dtype=types, name="searchsorted")
