@@ -311,9 +311,9 @@ def fake_quantize_channels(
 ) -> Value:
     extents = [1] * rank_of(input)
     extents[axis] = -1
-    each = [b.emit(op.reshape(value, extents)) for value in (scale, zero_point)]
+    scales, zeros = (b.emit(op.reshape(value, extents)) for value in (scale, zero_point))
     # torch makes an int64 of it before it clamps.
-    return _fake_quantized(b, input, *each, quant_min, quant_max, 2.0**63)
+    return _fake_quantized(b, input, scales, zeros, quant_min, quant_max, 2.0**63)
 
 
 def truth(b: NodeBuilder, value: Value) -> Value:
