@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -28,6 +26,7 @@ from lowerscope.core.files.in_memory import VARIABLE, Order, pack, private_file,
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+from tests.warm_processes import run_warm
 
 SCRIPT = """
 import torch
@@ -106,7 +105,8 @@ def test_python_opens_a_window_of_its_own_and_goes_on(tmp_path: Path) -> None:
     more = (
         "import sys, psutil; open(sys.argv[1], 'w').write(str(psutil.Process().children()[0].pid))"
     )
-    subprocess.run([sys.executable, "-c", SCRIPT + more, str(pid)], env=environment, check=True)
+    done = run_warm("-c", SCRIPT + more, str(pid), environment=environment)
+    assert done.returncode == 0, done.stderr
     # Python has ended, its file is gone, and the window is there and saves its session.
     assert not list(files.glob("lowerscope-model-*"))
     window = psutil.Process(int(pid.read_text()))
