@@ -851,7 +851,8 @@ class Sparse(nn.Module):
     def forward(self, places: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, ...]:
         adjacency = torch.sparse_coo_tensor(places, values, (6, 6))
         weights = torch.sparse.softmax(adjacency, 1).to_dense()
-        return weights @ self.weight, torch.sparse.sum(adjacency, 1).to_dense()
+        twice = (adjacency * 2).coalesce().values()
+        return weights @ self.weight, torch.sparse.sum(adjacency, 1).to_dense(), twice
 
 
 def test_sparse_tensors_stay_in_torch() -> None:
