@@ -661,14 +661,22 @@ def _is_value_of(proxy: _Proxy, kinds: Any) -> bool:
     return _of_class(proxy, kinds)  # this frame must be on top: `_Proxy.__class__` checks for it
 
 
+_is_callable = callable
+
+
+def _callable(value: Any) -> bool:
+    """Return ``callable``; a proxy of fx can be called, the tensor that it stands for cannot."""
+    return type(value) not in (_Proxy, _SplitProxy) and _is_callable(value)
+
+
 @contextmanager
 def _classes_of_values() -> Iterator[None]:
     """Make ``isinstance`` in the user's code see the types of the values of proxies."""
-    vars(builtins)["isinstance"] = _isinstance
+    vars(builtins).update(isinstance=_isinstance, callable=_callable)
     try:
         yield
     finally:
-        vars(builtins)["isinstance"] = _of_class
+        vars(builtins).update(isinstance=_of_class, callable=_is_callable)
 
 
 @contextmanager

@@ -270,6 +270,19 @@ def bitwise_not(b: NodeBuilder, input: Value) -> Value:
 def fake_quantize(
     b: NodeBuilder, input: Value, scale: Any, zero_point: Any, quant_min: int, quant_max: int
 ) -> Value:
+    return _fake_quantized(b, input, scale, zero_point, quant_min, quant_max, math.inf)
+
+
+def _fake_quantized(
+    b: NodeBuilder,
+    input: Value,
+    scale: Any,
+    zero_point: Any,
+    quant_min: int,
+    quant_max: int,
+    largest: float,
+) -> Value:
+    """Return the quantised values; steps beyond `largest` become the smallest."""
     number = dtype_of(input)
     zero = cast(b, zero_point, number)
     # As in torch, times the inverse.
@@ -277,6 +290,9 @@ def fake_quantize(
     level = clamp(b, add(b, steps, zero), quant_min, quant_max)
     # torch makes an integer of it first: of NaN, the smallest.
     level = b.emit(op.where(is_nan(b, steps), scalar(quant_min, number), level))
+    if largest < math.inf:
+        beyond = b.emit(op.greater_equal(b.emit(op.abs(steps)), scalar(largest, number)))
+        level = b.emit(op.where(beyond, scalar(quant_min, number), level))
     return mul(b, sub(b, level, zero), cast(b, scale, number))
 
 
@@ -295,8 +311,9 @@ def fake_quantize_channels(
 ) -> Value:
     extents = [1] * rank_of(input)
     extents[axis] = -1
-    each = [b.emit(op.reshape(value, extents)) for value in (scale, zero_point)]
-    return fake_quantize(b, input, *each, quant_min, quant_max)
+    scales, zeros = (b.emit(op.reshape(value, extents)) for value in (scale, zero_point))
+    # torch makes an int64 of it before it clamps.
+    return _fake_quantized(b, input, scales, zeros, quant_min, quant_max, 2.0**63)
 
 
 def truth(b: NodeBuilder, value: Value) -> Value:

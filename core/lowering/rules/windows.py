@@ -210,7 +210,7 @@ def fold(
     stride: Any = 1,
 ) -> Value:
     shape = shape_of(input)
-    if is_empty(shape) or not all(isinstance(each, int) for each in shape):
+    if is_empty(shape) or not all(isinstance(each, int) for each in shape[-2:]):
         raise Refused(_("a size of it has a name"))
     value = input if rank_of(input) == 3 else reshape_to(b, input, [1, *shape])
     given = [_pair(each) for each in (output_size, kernel_size, dilation, padding, stride)]

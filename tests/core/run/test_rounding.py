@@ -15,7 +15,10 @@ from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.run.compare.verdicts import Exact, beside_float64, difference
+from lowerscope.core.run.float64 import Float64Nodes, Widened, WideWeights
+from lowerscope.core.run.torch_interpreter import TorchValues
 from lowerscope.core.stages import Pipeline
+from lowerscope.core.tracing.tracing import trace
 
 Compute = Callable[[torch.Tensor], torch.Tensor]
 
@@ -288,3 +291,30 @@ def test_a_wrong_node_is_a_fault_though_the_outputs_differ_by_rounding(
     assert record.verdict == "differ", record.reason
     assert record.first_difference == "fx:abs_1"
     assert "which the rounding of the whole model hides" in record.reason
+
+
+class InPlace(torch.nn.Module):
+    """Changes the results of its layers in place, and reads them before and after."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+        self.relu = torch.nn.ReLU(inplace=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layer(x)
+        before = y * 2
+        z = self.relu(y)
+        z += before
+        return y - z * 3
+
+
+def test_nodes_are_computed_in_float64_beyond_changes_in_place() -> None:
+    x, model = torch.randn(3, 4), InPlace()
+    traced = trace(model, (x,), "fx")
+    nodes = Float64Nodes(traced, (x,), 0, list, {})
+    values = TorchValues(traced.graph_module, [x], 0, {})
+    names = [each.name for each in traced.graph_module.graph.nodes if each.op != "output"]
+    found = nodes.computed(names[-1], (), values, Widened((), WideWeights()))
+    with torch.no_grad():
+        torch.testing.assert_close(found, model.double()(x.double()), rtol=1e-12, atol=1e-12)

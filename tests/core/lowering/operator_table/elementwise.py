@@ -130,7 +130,8 @@ ENTRIES = (
         {"x": Tensors(("float32",), (3, 4)), "s": Tensors(("float32",), (4,), low=0.1, high=2)},
         "torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -16, 15); "
         "torch.fake_quantize_per_tensor_affine(x, s[0], torch.tensor(2, dtype=torch.int32), 0, 7); "
-        "torch.fake_quantize_per_channel_affine(x, s, torch.arange(4, dtype=torch.int32), 1, 0, 9)",
+        "torch.fake_quantize_per_channel_affine(x, s, torch.arange(4, dtype=torch.int32), 1, 0, 9); "
+        "torch.fake_quantize_per_channel_affine(1 / torch.relu(x), s, s.int() + 1, 1, 0, 9)",
     ),
     Entry("deg2rad", {"x": Tensors(FLOATS)}, "torch.deg2rad(x); torch.rad2deg(x)"),
     Entry(
