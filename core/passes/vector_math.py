@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tvm
@@ -17,6 +18,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import SBlock
 
+from lowerscope.core.ir.tensorir import double, polynomial
 from lowerscope.core.model.texts import _
 
 _EMULATED = ("bfloat16", "float8_", "float6_", "float4_")
@@ -118,10 +120,6 @@ def _number(value: float) -> Any:
     return tirx.const(value, "float32")
 
 
-def _double(value: float) -> Any:
-    return tirx.const(value, "float64")
-
-
 def _bound(name: str, value: Any, then: Callable[[Any], Any]) -> Any:
     """Return an expression of a value that is computed once."""
     var = tirx.Var(name, str(value.ty.dtype))
@@ -139,43 +137,154 @@ def _with_arguments(values: Sequence[Any], form: Callable[..., Any], *bound: Any
 
 def _within(x: Any, low: float, high: float) -> Any:
     """Clamp `x` to bounds; NaN stays NaN, which ``max`` would lose."""
-    above = tirx.Select(x < _number(low), _number(low), x)
-    return tirx.Select(x > _number(high), _number(high), above)
+    least, most = (tirx.const(each, str(x.ty.dtype)) for each in (low, high))
+    return tirx.Select(x > most, most, tirx.Select(x < least, least, x))
 
 
-def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    dtype = str(x.ty.dtype)
-    value = tirx.const(coefficients[0], dtype)
-    for each in coefficients[1:]:
-        value = value * x + tirx.const(each, dtype)
-    return value
+@dataclass(frozen=True)
+class _Format:
+    """A floating-point format, and its series of Cephes.
+
+    `integer`: dtype of the same width.
+    `mantissa`: number of bits of the mantissa.
+    `bias`: exponent of the bits of 1/2.
+    `least`, `most`: bounds on arguments of the exponential function with other results than 0 and
+        infinity.
+    `sqrt_half`: bits of sqrt(1/2).
+    `exp`: of the remainder of a division by ln(2).
+    `log`: of the mantissa less 1, between sqrt(1/2) - 1 and sqrt(2) - 1: the terms from the third
+        power on.
+    """
+
+    dtype: str
+    integer: str
+    mantissa: int
+    bias: int
+    least: float
+    most: float
+    sqrt_half: int
+    exp: Callable[[Any], Any]
+    log: Callable[[Any], Any]
+
+    def number(self, value: float) -> Any:
+        """Return a constant."""
+        return tirx.const(value, self.dtype)
+
+    def whole(self, value: int) -> Any:
+        """Return a constant of the integers."""
+        return tirx.const(value, self.integer)
+
+    @property
+    def rounding(self) -> Any:
+        """Return what leaves the integer of a number in the lowest bits when it is added."""
+        return self.number(1.5 * 2.0**self.mantissa)
 
 
-_ROUNDING = 12582912.0
-"""1.5 * 2**23: added to a float32, it leaves its integer in the lowest bits."""
+# Ln(2) in two parts: small multiples of the first are exact.
+_LN_2 = (0.693359375, -2.121944400546905827679e-4)
+_LN_2_64 = (6.93145751953125e-1, 1.42860682030941723212e-6)
 
-# Cephes, expf: for the remainder of a division by ln(2), which is subtracted in two parts.
-_LN_2 = (0.693359375, -2.12194440e-4)
 _EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5)
+_LOG = (
+    *(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1),
+    *(-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1),
+)
+
+_EXP_64 = (1.26177193074810590878e-4, 3.02994407707441961300e-2, 1.0)
+_EXP_BELOW_64 = (
+    *(3.00198505138664455042e-6, 2.52448340349684104192e-3, 2.27265548208155028766e-1, 2.0),
+)
+_LOG_64 = (
+    *(1.01875663804580931796e-4, 4.97494994976747001425e-1, 4.70579119878881725854e0),
+    *(1.44989225341610930846e1, 1.79368678507819816313e1, 7.70838733755885391666e0),
+)
+_LOG_BELOW_64 = (
+    *(1.0, 1.12873587189167450590e1, 4.52279145837532221105e1, 8.29875266912776603211e1),
+    *(7.11544750618563894466e1, 2.31251620126765340583e1),
+)
+
+
+def _exp_series_64(r: Any) -> Any:
+    def of(z: Any) -> Any:
+        return _bound("p", r * polynomial(z, _EXP_64), lambda p: ratio(z, p))
+
+    def ratio(z: Any, p: Any) -> Any:
+        return double(1.0) + double(2.0) * p / (polynomial(z, _EXP_BELOW_64) - p)
+
+    return _bound("square", r * r, of)
+
+
+_SINGLE = _Format(
+    dtype="float32",
+    integer="int32",
+    mantissa=23,
+    bias=126,
+    least=-87.5,
+    most=89.0,
+    sqrt_half=0x3F3504F3,
+    exp=lambda r: polynomial(r, _EXP) * r * r + r + _number(1.0),
+    log=lambda m: polynomial(m, _LOG) * m * m * m,
+)
+_DOUBLE = _Format(
+    dtype="float64",
+    integer="int64",
+    mantissa=52,
+    bias=1022,
+    least=-708.5,
+    most=710.0,
+    sqrt_half=0x3FE6A09E667F3BCD,
+    exp=_exp_series_64,
+    log=lambda m: m * m * m * (polynomial(m, _LOG_64) / polynomial(m, _LOG_BELOW_64)),
+)
 
 
 def _exp(x: Any) -> Any:
+    kind = _DOUBLE if str(x.ty.dtype) == "float64" else _SINGLE
+    parts = _LN_2_64 if kind is _DOUBLE else _LN_2
+
     def of(x: Any) -> Any:
-        shifted = x * _number(1.44269504) + _number(_ROUNDING)
+        shifted = x * kind.number(math.log2(math.e)) + kind.rounding
         return _bound("shifted", shifted, lambda t: scaled(x, t))
 
     def scaled(x: Any, t: Any) -> Any:
-        whole = t - _number(_ROUNDING)
-        rest = x - whole * _number(_LN_2[0]) - whole * _number(_LN_2[1])
-        bits = tirx.reinterpret("int32", t) + tirx.const(126, "int32")
-        power = tirx.reinterpret("float32", bits << tirx.const(23, "int32"))
-        # Half the power, twice: 2**128 is no float32.
-        return _bound("rest", rest, series) * _number(2.0) * power
+        whole = t - kind.rounding
+        rest = x - whole * kind.number(parts[0]) - whole * kind.number(parts[1])
+        bits = tirx.reinterpret(kind.integer, t) + kind.whole(kind.bias)
+        power = tirx.reinterpret(kind.dtype, bits << kind.whole(kind.mantissa))
+        # Half the power, twice: the largest power of 2 that is needed is no float.
+        return _bound("rest", rest, kind.exp) * kind.number(2.0) * power
 
-    def series(r: Any) -> Any:
-        return _polynomial(r, _EXP) * r * r + r + _number(1.0)
+    return _bound("within", _within(x, kind.least, kind.most), of)
 
-    return _bound("within", _within(x, -87.5, 89.0), of)
+
+def _log(x: Any) -> Any:
+    kind = _DOUBLE if str(x.ty.dtype) == "float64" else _SINGLE
+    number, shift = kind.number, kind.whole(kind.mantissa)
+    # Subnormal numbers have no exponent of their own.
+    scale = kind.mantissa + (2 if kind is _DOUBLE else 0)
+    small = x < number(2.0**-kind.bias)
+
+    def of(bits: Any) -> Any:
+        exponent = (bits - kind.whole(kind.sqrt_half)) >> shift
+        return _bound("exponent", exponent, lambda e: parts(bits, e))
+
+    def parts(bits: Any, exponent: Any) -> Any:
+        mantissa = tirx.reinterpret(kind.dtype, bits - (exponent << shift))
+        # From int32, which has an instruction of its own for this.
+        whole = tirx.Cast(kind.dtype, tirx.Cast("int32", exponent))
+        whole = whole - tirx.Select(small, number(scale), number(0.0))
+        return _bound("m", mantissa - number(1.0), lambda m: series(m, whole))
+
+    def series(m: Any, whole: Any) -> Any:
+        rest = kind.log(m) + whole * number(_LN_2[1])
+        value = m + (rest - number(0.5) * m * m) + whole * number(_LN_2[0])
+        infinite = number(math.inf)
+        value = tirx.Select(x < infinite, value, x)
+        value = tirx.Select(x > number(0.0), value, number(math.nan))
+        return tirx.Select(tirx.EQ(x, number(0.0)), number(-math.inf), value)
+
+    normal = tirx.Select(small, x * number(2.0**scale), x)
+    return _bound("bits", tirx.reinterpret(kind.integer, normal), of)
 
 
 # Eigen's rational approximations, MathFunctionsImpl.h and SpecialFunctionsImpl.h.
@@ -201,7 +310,7 @@ _ERF_BELOW = (
 
 def _odd(bound: float, above: Sequence[float], below: Sequence[float]) -> Callable[[Any], Any]:
     def ratio(x: Any) -> Any:
-        return _bound("square", x * x, lambda y: x * _polynomial(y, above) / _polynomial(y, below))
+        return _bound("square", x * x, lambda y: x * polynomial(y, above) / polynomial(y, below))
 
     return lambda x: _bound("within", _within(x, -bound, bound), ratio)
 
@@ -217,7 +326,7 @@ def _sinh(x: Any) -> Any:
 
     def of(size: Any) -> Any:
         large = _bound("half", _exp(size * _number(0.5)), far)
-        near = _bound("square", size * size, lambda y: _polynomial(y, _SINH) * y * size + size)
+        near = _bound("square", size * size, lambda y: polynomial(y, _SINH) * y * size + size)
         return _signed(x, tirx.Select(size > _number(1.0), large, near))
 
     return _bound("size", _size(x), of)
@@ -245,48 +354,12 @@ def _signed(x: Any, size: Any) -> Any:
 # Cephes, sinhf: between -1 and 1.
 _SINH = (2.03721912945e-4, 8.33028376239e-3, 1.66667160211e-1)
 
-# Cephes, logf: of the mantissa less 1, between sqrt(1/2) - 1 and sqrt(2) - 1.
-_LOG = (
-    *(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1),
-    *(-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1),
-)
-_SQRT_HALF = 0x3F3504F3
-"""Bits of sqrt(1/2)."""
-
-
-def _log(x: Any) -> Any:
-    small = x < _number(2.0**-126)
-
-    def of(bits: Any) -> Any:
-        exponent = (bits - tirx.const(_SQRT_HALF, "int32")) >> tirx.const(23, "int32")
-        return _bound("exponent", exponent, lambda e: parts(bits, e))
-
-    def parts(bits: Any, exponent: Any) -> Any:
-        mantissa = tirx.reinterpret("float32", bits - (exponent << tirx.const(23, "int32")))
-        whole = tirx.Cast("float32", exponent) - tirx.Select(small, _number(23.0), _number(0.0))
-        return _bound("m", mantissa - _number(1.0), lambda m: series(m, whole))
-
-    def series(m: Any, whole: Any) -> Any:
-        rest = _polynomial(m, _LOG) * m * m * m + whole * _number(_LN_2[1])
-        value = m + (rest - _number(0.5) * m * m) + whole * _number(_LN_2[0])
-        infinite = _number(float("inf"))
-        value = tirx.Select(x < infinite, value, x)
-        value = tirx.Select(x > _number(0.0), value, _number(float("nan")))
-        return tirx.Select(tirx.EQ(x, _number(0.0)), _number(0.0) - infinite, value)
-
-    # Subnormal numbers have no exponent of their own.
-    normal = tirx.Select(small, x * _number(2.0**23), x)
-    return _bound("bits", tirx.reinterpret("int32", normal), of)
-
-
 # Cephes, sinf and cosf: between -pi/4 and pi/4.
 _SIN = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
 _COS = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
 
 _HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
 """Pi/2 in parts of 33 bits: small multiples of the first two are exact in float64."""
-_ROUNDING_64 = 6755399441055744.0
-"""1.5 * 2**52: added to a float64, it leaves its integer in the lowest bits."""
 
 
 def _of_angle(then: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Any]:
@@ -297,17 +370,17 @@ def _of_angle(then: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Any]:
     """
 
     def of(x: Any) -> Any:
-        shifted = x * _double(0.6366197723675814) + _double(_ROUNDING_64)
+        shifted = x * double(0.6366197723675814) + _DOUBLE.rounding
         return _bound("shifted", shifted, lambda t: reduced(x, t))
 
     def reduced(x: Any, t: Any) -> Any:
         quadrant = tirx.Cast("int32", tirx.reinterpret("int64", t) & tirx.const(3, "int64"))
-        rest = _bound("turns", t - _double(_ROUNDING_64), lambda turns: less(x, turns))
+        rest = _bound("turns", t - _DOUBLE.rounding, lambda turns: less(x, turns))
         return _bound("quadrant", quadrant, lambda q: _bound("r", rest, lambda r: both(r, q)))
 
     def less(x: Any, turns: Any) -> Any:
         for part in _HALF_PI:
-            x = x - turns * _double(part)
+            x = x - turns * double(part)
         return tirx.Cast("float32", x)
 
     def both(r: Any, quadrant: Any) -> Any:
@@ -315,8 +388,8 @@ def _of_angle(then: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Any]:
         return _bound("angle", r, lambda r: _bound("square", r * r, lambda z: ends(r, z, quadrant)))
 
     def ends(r: Any, z: Any, quadrant: Any) -> Any:
-        sine = _polynomial(z, _SIN) * z * r + r
-        cosine = _polynomial(z, _COS) * z * z - _number(0.5) * z + _number(1.0)
+        sine = polynomial(z, _SIN) * z * r + r
+        cosine = polynomial(z, _COS) * z * z - _number(0.5) * z + _number(1.0)
         return _bound("s", sine, lambda s: _bound("c", cosine, lambda c: then(s, c, quadrant)))
 
     return lambda x: _bound("wide", tirx.Cast("float64", x), of)
@@ -352,7 +425,7 @@ def _atan(x: Any) -> Any:
         return _bound("part", part, lambda p: series(p, tirx.Select(middle, start, _number(0.0))))
 
     def series(p: Any, start: Any) -> Any:
-        value = _bound("square", p * p, lambda z: _polynomial(z, _ATAN) * z * p + p + start)
+        value = _bound("square", p * p, lambda z: polynomial(z, _ATAN) * z * p + p + start)
         return _signed(x, value)
 
     return _bound("size", _size(x), of)
@@ -378,7 +451,7 @@ def _atan2(y: Any, x: Any) -> Any:
         )
 
     def series(t: Any) -> Any:
-        return _bound("square", t * t, lambda z: _polynomial(z, _ATAN2) * z * t + t)
+        return _bound("square", t * t, lambda z: polynomial(z, _ATAN2) * z * t + t)
 
     def turned(angle: Any, steep: Any) -> Any:
         angle = tirx.Select(steep, _number(math.pi / 2) - angle, angle)
@@ -400,7 +473,7 @@ def _fmod(x: Any, y: Any) -> Any:
 
     def of(quotient: Any) -> Any:
         rest = tirx.Cast("float32", _wide(x) - quotient * _wide(y))
-        near = tirx.all(tirx.abs(quotient) < _double(_EXACT), _size(y) < _number(float("inf")))
+        near = tirx.all(tirx.abs(quotient) < double(_EXACT), _size(y) < _number(float("inf")))
         return tirx.if_then_else(
             near, _signed(x, _size(rest)), tirx.call_pure_extern("float32", "fmodf", x, y)
         )
@@ -421,7 +494,7 @@ _ATANH = (
 
 def _atanh(x: Any) -> Any:
     def of(size: Any) -> Any:
-        near = _bound("square", size * size, lambda z: _polynomial(z, _ATANH) * z * size + size)
+        near = _bound("square", size * size, lambda z: polynomial(z, _ATANH) * z * size + size)
         far = _number(0.5) * _bound("ratio", (_number(1.0) + size) / (_number(1.0) - size), _log)
         return _signed(x, tirx.Select(size < _number(0.5), near, far))
 
@@ -452,7 +525,7 @@ def _arc(then: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Any]:
 
     def root(x: Any, size: Any, large: Any, z: Any) -> Any:
         part = tirx.Select(large, tirx.sqrt(z), size)
-        value = _bound("part", part, lambda p: _polynomial(z, _ASIN) * z * p + p)
+        value = _bound("part", part, lambda p: polynomial(z, _ASIN) * z * p + p)
         return _bound("arc", value, lambda arc: then(x, large, arc))
 
     return of
@@ -469,81 +542,7 @@ def _arccosine(x: Any, large: Any, arc: Any) -> Any:
     return tirx.Select(large, near, _number(1.5707963267948966) - _signed(x, arc))
 
 
-# Cephes, exp and log for float64.
-_LN_2_64 = (6.93145751953125e-1, 1.42860682030941723212e-6)
-_EXP_64 = (1.26177193074810590878e-4, 3.02994407707441961300e-2, 1.0)
-_EXP_BELOW_64 = (
-    *(3.00198505138664455042e-6, 2.52448340349684104192e-3, 2.27265548208155028766e-1, 2.0),
-)
-_LOG_64 = (
-    *(1.01875663804580931796e-4, 4.97494994976747001425e-1, 4.70579119878881725854e0),
-    *(1.44989225341610930846e1, 1.79368678507819816313e1, 7.70838733755885391666e0),
-)
-_LOG_BELOW_64 = (
-    *(1.0, 1.12873587189167450590e1, 4.52279145837532221105e1, 8.29875266912776603211e1),
-    *(7.11544750618563894466e1, 2.31251620126765340583e1),
-)
-_SQRT_HALF_64 = 0x3FE6A09E667F3BCD
-"""Bits of sqrt(1/2)."""
-
-
-def _exp_64(x: Any) -> Any:
-    def of(x: Any) -> Any:
-        shifted = x * _double(1.4426950408889634) + _double(_ROUNDING_64)
-        return _bound("shifted", shifted, lambda t: scaled(x, t))
-
-    def scaled(x: Any, t: Any) -> Any:
-        whole = t - _double(_ROUNDING_64)
-        rest = x - whole * _double(_LN_2_64[0]) - whole * _double(_LN_2_64[1])
-        bits = tirx.reinterpret("int64", t) + tirx.const(1022, "int64")
-        power = tirx.reinterpret("float64", bits << tirx.const(52, "int64"))
-        # Half the power, twice: 2**1024 is no float64.
-        return _bound("rest", rest, series) * _double(2.0) * power
-
-    def series(r: Any) -> Any:
-        return _bound(
-            "square",
-            r * r,
-            lambda z: _bound(
-                "p",
-                r * _polynomial(z, _EXP_64),
-                lambda p: _double(1.0) + _double(2.0) * p / (_polynomial(z, _EXP_BELOW_64) - p),
-            ),
-        )
-
-    low = tirx.Select(x < _double(-708.0), _double(-708.5), x)
-    return _bound("within", tirx.Select(low > _double(710.0), _double(710.0), low), of)
-
-
-def _log_64(x: Any) -> Any:
-    small = x < _double(2.0**-1022)
-
-    def of(bits: Any) -> Any:
-        exponent = (bits - tirx.const(_SQRT_HALF_64, "int64")) >> tirx.const(52, "int64")
-        return _bound("exponent", exponent, lambda e: parts(bits, e))
-
-    def parts(bits: Any, exponent: Any) -> Any:
-        mantissa = tirx.reinterpret("float64", bits - (exponent << tirx.const(52, "int64")))
-        # As an int32, which has an instruction of its own for this.
-        whole = tirx.Cast("float64", tirx.Cast("int32", exponent))
-        whole = whole - tirx.Select(small, _double(54.0), _double(0.0))
-        return _bound("m", mantissa - _double(1.0), lambda m: series(m, whole))
-
-    def series(m: Any, whole: Any) -> Any:
-        ratio = _polynomial(m, _LOG_64) / _polynomial(m, _LOG_BELOW_64)
-        rest = m * m * m * ratio - whole * _double(2.121944400546905827679e-4)
-        value = m + (rest - _double(0.5) * m * m) + whole * _double(_LN_2[0])
-        infinite = _double(float("inf"))
-        value = tirx.Select(x < infinite, value, x)
-        value = tirx.Select(x > _double(0.0), value, _double(float("nan")))
-        return tirx.Select(tirx.EQ(x, _double(0.0)), _double(0.0) - infinite, value)
-
-    # Subnormal numbers have no exponent of their own.
-    normal = tirx.Select(small, x * _double(2.0**54), x)
-    return _bound("bits", tirx.reinterpret("int64", normal), of)
-
-
-_FORMS_64 = {"tirx.exp": _exp_64, "tirx.log": _log_64}
+_FORMS_64 = {"tirx.exp": _exp, "tirx.log": _log}
 
 _FORMS: dict[str, Callable[..., Any]] = {
     "tirx.acos": _arc(_arccosine),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from tvm import te, tirx
 from tvm.relax import op
 
+from lowerscope.core.ir.tensorir import double, polynomial
 from lowerscope.core.lowering.builder import NodeBuilder, cast, to_common_dtype, to_float
 from lowerscope.core.lowering.rule_table import exact, rule
 from lowerscope.core.lowering.values import Value, dtype_of, is_float
@@ -29,18 +30,6 @@ def _elementwise(name: str, form: Callable[[Any], Any]) -> Callable[..., Value]:
     return lower
 
 
-def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    dtype = str(x.ty.dtype)
-    value: Any = tirx.const(coefficients[0], dtype)
-    for each in coefficients[1:]:
-        value = value * x + tirx.const(each, dtype)
-    return value
-
-
-def _double(value: float) -> Any:
-    return tirx.const(value, "float64")
-
-
 def _in_double(form: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the form that is computed in float64, and rounded to the dtype of its argument."""
     return lambda x: tirx.Cast(str(x.ty.dtype), form(tirx.Cast("float64", x)))
@@ -56,7 +45,7 @@ def _select(*cases: Any) -> Any:
 
 def _turn(x: Any) -> Any:
     """Return pi times the part of `x` beyond the nearest integer."""
-    return (x - tirx.nearbyint(x)) * _double(math.pi)
+    return (x - tirx.nearbyint(x)) * double(math.pi)
 
 
 # Taylor series, by the square of an angle up to pi/2.
@@ -72,46 +61,46 @@ _DIGAMMA = (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12)
 
 
 def _lgamma(x: Any) -> Any:
-    infinite = _double(math.inf)
-    is_small = x < _double(0.5)
-    z = tirx.Select(is_small, _double(1) - x, x)
-    is_near = z < _double(_SHIFT)
+    infinite = double(math.inf)
+    is_small = x < double(0.5)
+    z = tirx.Select(is_small, double(1) - x, x)
+    is_near = z < double(_SHIFT)
     product: Any = z
     for step in range(1, _SHIFT):
-        product = product * (z + _double(step))
-    product = tirx.Select(is_near, product, _double(1))
-    far = tirx.Select(is_near, z + _double(_SHIFT), z)
-    series = _polynomial(_double(1) / (far * far), _STIRLING) / far
-    value = (far - _double(0.5)) * tirx.log(far) - far + _double(0.5 * math.log(2 * math.pi))
+        product = product * (z + double(step))
+    product = tirx.Select(is_near, product, double(1))
+    far = tirx.Select(is_near, z + double(_SHIFT), z)
+    series = polynomial(double(1) / (far * far), _STIRLING) / far
+    value = (far - double(0.5)) * tirx.log(far) - far + double(0.5 * math.log(2 * math.pi))
     value = value + series - tirx.log(product)
     turn = _turn(x)
-    sine = turn * _polynomial(turn * turn, _SINE)
-    reflected = _double(math.log(math.pi)) - tirx.log(tirx.abs(sine)) - value
+    sine = turn * polynomial(turn * turn, _SINE)
+    reflected = double(math.log(math.pi)) - tirx.log(tirx.abs(sine)) - value
     return _select(tirx.EQ(tirx.abs(x), infinite), infinite, is_small, reflected, value)
 
 
 def _digamma(x: Any) -> Any:
-    is_small = x < _double(0)
-    z = tirx.Select(is_small, _double(1) - x, x)
-    steps: Any = _double(0)
+    is_small = x < double(0)
+    z = tirx.Select(is_small, double(1) - x, x)
+    steps: Any = double(0)
     for step in range(_SHIFT + 3):
-        steps = steps + _double(1) / (z + _double(step))
-    is_near = z < _double(_SHIFT + 3)
-    far = tirx.Select(is_near, z + _double(_SHIFT + 3), z)
-    inverse = _double(1) / (far * far)
-    value = tirx.log(far) - _double(0.5) / far - _polynomial(inverse, _DIGAMMA) * inverse
+        steps = steps + double(1) / (z + double(step))
+    is_near = z < double(_SHIFT + 3)
+    far = tirx.Select(is_near, z + double(_SHIFT + 3), z)
+    inverse = double(1) / (far * far)
+    value = tirx.log(far) - double(0.5) / far - polynomial(inverse, _DIGAMMA) * inverse
     value = tirx.Select(is_near, value - steps, value)
     turn = _turn(x)
-    sine = turn * _polynomial(turn * turn, _SINE)
-    reflected = value - _double(math.pi) * _polynomial(turn * turn, _COSINE) / sine
+    sine = turn * polynomial(turn * turn, _SINE)
+    reflected = value - double(math.pi) * polynomial(turn * turn, _COSINE) / sine
     return _select(
-        tirx.EQ(x, _double(math.inf)),
+        tirx.EQ(x, double(math.inf)),
         x,
         # The side from which 0 is reached decides.
-        tirx.EQ(x, _double(0)),
-        _double(-1) / x,
-        tirx.all(is_small, tirx.EQ(turn, _double(0))),
-        _double(math.nan),
+        tirx.EQ(x, double(0)),
+        double(-1) / x,
+        tirx.all(is_small, tirx.EQ(turn, double(0))),
+        double(math.nan),
         is_small,
         reflected,
         value,
@@ -136,8 +125,8 @@ def _erfinv(x: Any) -> Any:
         return tirx.const(value, dtype)
 
     w = number(0) - tirx.log((number(1) - x) * (number(1) + x))
-    central = _polynomial(w - number(2.5), _CENTRAL)
-    tail = _polynomial(tirx.sqrt(w) - number(3), _TAIL)
+    central = polynomial(w - number(2.5), _CENTRAL)
+    tail = polynomial(tirx.sqrt(w) - number(3), _TAIL)
     value = tirx.Select(w < number(5), central, tail) * x
     for _step in range(2 if dtype == "float64" else 0):
         slope = tirx.exp(number(0) - value * value) * number(2 / math.sqrt(math.pi))
@@ -159,7 +148,7 @@ def _expm1(x: Any) -> Any:
     """Return the exponential less 1, near 0 by its Taylor series."""
     dtype = str(x.ty.dtype)
     count = 16 if dtype == "float64" else 8
-    series = x * _polynomial(x, [1 / math.factorial(k + 1) for k in reversed(range(count))])
+    series = x * polynomial(x, [1 / math.factorial(k + 1) for k in reversed(range(count))])
     is_near = tirx.abs(x) < tirx.const(0.5, dtype)
     return tirx.Select(is_near, series, tirx.exp(x) - tirx.const(1, dtype))
 

@@ -121,7 +121,7 @@ def _along(operator: Callable[..., Any]) -> tirx.PrimFunc:
 
 
 TRIGONOMETRIC = ("sin", "cos", "tan", "asin", "acos", "atan")
-EXPONENTIAL = ("exp", "erf", "tanh", "sigmoid", "sinh", "cosh", "log")
+EXPONENTIAL = ("exp", "erf", "tanh", "sigmoid", "sinh", "cosh", "log", "atanh", "rsqrt")
 
 
 ABSOLUTE = {"sin": 1e-7, "cos": 1e-7, "log": 1e-7}
@@ -148,3 +148,30 @@ def test_arithmetic_of_functions_is_as_exact_as_theirs(name: str) -> None:
     exact = getattr(torch, name)(torch.from_numpy(x).double()).float().numpy()
     # What is smaller than 2**-125 is 0.
     np.testing.assert_allclose(got.numpy(), exact, rtol=6e-7, atol=ABSOLUTE.get(name, 2e-38))
+
+
+SPECIAL = (0.0, 1.0, 0.5, 2.5, 7.0, 2.0**24, 1e-40, 1e-30, 3e38, np.inf)
+
+
+@pytest.mark.parametrize(("name", "exact"), [("atan2", torch.atan2), ("mod", np.fmod)])
+def test_arithmetic_of_pairs_keeps_signs_and_special_values(
+    name: str, exact: Callable[..., Any]
+) -> None:
+    numbers = np.array([*SPECIAL, *(-each for each in SPECIAL), np.nan], "float32")
+    draw = np.random.default_rng(3).normal(size=(2, 3000)) * 10.0 ** np.linspace(-9, 9, 3000)
+    pairs = np.stack([np.repeat(numbers, len(numbers)), np.tile(numbers, len(numbers))])
+    both = np.concatenate([pairs, draw], axis=1).astype("float32")
+    both = np.ascontiguousarray(both[:, : both.shape[1] // 64 * 64])
+    given = [te.placeholder(both.shape[1:], name=each) for each in "yx"]
+    function = te.create_prim_func([*given, getattr(topi, name)(*given)])
+    ruled, after = made(vector_math(function), WIDE)
+    assert ruled.rule == "elementwise"
+    module = tvm.IRModule({"main": after.with_attr("global_symbol", "main")})
+    got = tvm.runtime.tensor(np.zeros_like(both[0]))
+    tvm.compile(module, WIDE)["main"](*map(tvm.runtime.tensor, both), got)
+    with np.errstate(invalid="ignore"):
+        expected = exact(*(both if name == "mod" else map(torch.from_numpy, both)))
+    expected = np.asarray(expected)
+    np.testing.assert_allclose(got.numpy(), expected, rtol=6e-7 * (name == "atan2"), atol=0)
+    there = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(got.numpy())[there], np.signbit(expected)[there])

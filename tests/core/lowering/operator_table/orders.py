@@ -99,7 +99,7 @@ ENTRIES = (
     Entry(
         "median",
         {
-            "x": Tensors(("float32", "float64"), rank=(1, 3), low=-90, high=90),
+            "x": Tensors(("float32", "float64", *SIGNED), rank=(1, 3), low=-90, high=90),
             "dim": axis(),
             "keep": flag(),
         },
