@@ -411,7 +411,8 @@ class _Tracer(fx.Tracer):
         node = self._elements_of(super().create_node(*args, **kwargs))
         if self._taken and may_write(node) and self._shows_taken(node):
             raise CannotFollow(_("it changes in place memory that it also reads in another way"))
-        if node.target in _GRADIENTS:
+        is_gradient = node.target is getattr and node.args[1] == "grad"
+        if node.target in _GRADIENTS or is_gradient:
             raise CannotFollow(_("it computes gradients"))
         if "functorch" in str(getattr(node.target, "__module__", "")):
             raise CannotFollow(_("it calls torch.vmap or another transform of functions"))

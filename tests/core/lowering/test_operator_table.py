@@ -17,9 +17,11 @@ from tests.core.lowering.operator_table.any_size import PIPELINES, Findings, exa
 from tests.core.lowering.operator_table.checking import (
     STRATEGIES,
     Case,
+    Once,
     batches,
     check_entry,
     check_forms_once,
+    is_plain,
     spread,
 )
 from tests.core.lowering.operator_table.table import ENTRIES
@@ -28,25 +30,49 @@ from tests.operator_page import PAGE, page
 
 EXAMPLES = 2
 
+OFFSETS = {name: offset for offset, name in enumerate(ENTRIES)}
+
 UNDER_PRESET = (*tuple(ENTRIES)[::150], "sinh", "searchsorted")
 """Entries that run by the preset for the CPU too."""
 
 
-@pytest.mark.parametrize(("offset", "name"), list(enumerate(ENTRIES)), ids=list(ENTRIES))
-def test_operator_gives_what_torch_does(bench: Any, offset: int, name: str) -> None:
-    entry = ENTRIES[name]
+TOGETHER = 6
+"""Entries of which one model is made: each is traced and compiled in less time than alone."""
+
+
+def groups() -> list[tuple[str, ...]]:
+    """Return entries with one tracer that can be in one model, and each of the others alone."""
+    found: list[tuple[str, ...]] = []
+    plain: dict[str, list[str]] = {}
+    for name, entry in ENTRIES.items():
+        if SOAK or not is_plain(entry):
+            found.append((name,))
+        else:
+            plain.setdefault(spread(entry, [{}], OFFSETS[name])[1], []).append(name)
+    for names in plain.values():
+        found += [tuple(names[i : i + TOGETHER]) for i in range(0, len(names), TOGETHER)]
+    return found
+
+
+@pytest.mark.parametrize("names", groups(), ids=", ".join)
+def test_operators_give_what_torch_does(bench: Any, names: tuple[str, ...]) -> None:
     if SOAK:
-        for examples in batches(entry, SOAK, 6):
-            check_entry(bench, entry, [Case(examples, tracer) for tracer in entry.tracers])
+        for entry in map(ENTRIES.__getitem__, names):
+            for examples in batches(entry, SOAK, 6):
+                check_entry(bench, entry, [Case(examples, tracer) for tracer in entry.tracers])
         return
-    (examples,) = batches(entry, EXAMPLES, EXAMPLES)
-    check_forms_once(bench, entry, examples, offset)
+    together = []
+    for name in names:
+        entry = ENTRIES[name]
+        (examples,) = batches(entry, EXAMPLES, EXAMPLES)
+        together.append(Once(entry, *spread(entry, examples, OFFSETS[name])))
+    check_forms_once(bench, together)
 
 
 def test_every_strategy_and_tracer_is_met_about_as_often() -> None:
     counts: Counter[tuple[str, str]] = Counter()
-    for offset, entry in enumerate(ENTRIES.values()):
-        _, tracer, strategies = spread(entry, [{}], offset)
+    for name, entry in ENTRIES.items():
+        _, tracer, strategies = spread(entry, [{}], OFFSETS[name])
         counts.update((tracer, strategy) for strategy in strategies)
     assert len(counts) == 2 * len(STRATEGIES)
     assert min(counts.values()) > 200, counts

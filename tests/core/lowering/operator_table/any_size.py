@@ -89,7 +89,7 @@ def examine(entry: Entry, pipeline: str, tracer: TracerName, findings: Findings)
         if form is None:
             findings.fixed += 1
             continue
-        where = f"{entry.name}: {form.call.describe()}"
+        where = form.call.describe()
         try:
             found = _compare(form, entry, pipeline, tracer)
         except LowerscopeError as error:
@@ -115,7 +115,7 @@ def sized_form(entry: Entry, text: str, drawn: Drawn) -> SizedForm | None:
     if not any(is_tensor(each) for each in drawn.values()):
         return None
     form = compile_form(text, tuple(entry.arguments), drawn)
-    call = FormCall(form, drawn, 0).eval()
+    call = FormCall(entry, form, drawn, 0).eval()
     if "trained(" in text and call.module is not None:
         call.module.train()
     tensors = [each for each in drawn.values() if is_tensor(each)]

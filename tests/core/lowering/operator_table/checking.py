@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from torch import nn
@@ -19,22 +18,21 @@ STRATEGIES: tuple[Strategy, ...] = ("high-level", "te", "library")
 
 
 class Batch(nn.Module):
-    """All forms of an entry on several examples as one model, so that they are compiled together.
+    """All forms of some entries on examples as one model, so that they are compiled together.
 
     Each form is called inside a module of its own, by which its nodes are known.
     """
 
-    def __init__(self, entry: Entry, examples: Sequence[Drawn]) -> None:
+    def __init__(self, examples: Sequence[tuple[Entry, Drawn]]) -> None:
         super().__init__()
         self.calls = nn.ModuleList()
         self.inputs: list[torch.Tensor] = []
-        names = tuple(entry.arguments)
-        for drawn in examples:
+        for entry, drawn in examples:
             first = len(self.inputs)
             self.inputs += [each for each in drawn.values() if is_tensor(each)]
             for text in entry.all_forms:
-                form = compile_form(text, names, drawn)
-                self.calls.append(FormCall(form, drawn, first))
+                form = compile_form(text, tuple(entry.arguments), drawn)
+                self.calls.append(FormCall(entry, form, drawn, first))
         self.eval()
         for call in self.calls:
             if "trained(" in call.form.text and call.module is not None:
@@ -49,10 +47,11 @@ class Batch(nn.Module):
 
 
 class FormCall(nn.Module):
-    """One form on one example, whose tensors begin at an index among the inputs."""
+    """A form of an entry on one example, whose tensors begin at an index among the inputs."""
 
-    def __init__(self, form: Form, drawn: Drawn, first: int) -> None:
+    def __init__(self, entry: Entry, form: Form, drawn: Drawn, first: int) -> None:
         super().__init__()
+        self.entry = entry
         self.form = form
         self.drawn = drawn
         self.first = first
@@ -80,7 +79,7 @@ class FormCall(nn.Module):
             if is_tensor(each):
                 each = f"{str(each.dtype)[6:]}{list(each.shape)} strides {each.stride()}"
             parts.append(f"{name}={each}")
-        return f"{self.form.text} with {', '.join(parts)}"
+        return f"{self.entry.name}: {self.form.text} with {', '.join(parts)}"
 
 
 def with_state(module: nn.Module) -> nn.Module:
@@ -129,40 +128,69 @@ def check_entry(bench: Any, entry: Entry, cases: Sequence[Case]) -> None:
     """Assert that every form gives what torch does, by each strategy that is asked for."""
     ways = []
     for case in cases:
-        model = Batch(entry, case.examples)
+        model = Batch([(entry, each) for each in case.examples])
         ways += [Way(model, model.arguments(), case.tracer, each) for each in case.strategies]
-    for way, outcome in zip(ways, _run(bench, entry, ways), strict=True):
-        _check(entry, way, outcome, [way.strategy] * len(way.model.calls))
+    for way, outcome in zip(ways, _run(bench, ways), strict=True):
+        _check(way, outcome, [way.strategy] * len(way.model.calls))
 
 
-def check_forms_once(bench: Any, entry: Entry, examples: Sequence[Drawn], offset: int) -> None:
-    """Assert that every form gives what torch does, each by one strategy.
+@dataclass(frozen=True)
+class Once:
+    """An entry on one example, and how its forms are traced and lowered, each by one strategy."""
 
-    Neighbouring forms have different strategies. The tracer, the example and the strategy of the
-    first form differ from one offset to the next.
-    """
-    example, tracer, strategies = spread(entry, examples, offset)
-    model = Batch(entry, [example])
+    entry: Entry
+    example: Drawn
+    tracer: str
+    strategies: Sequence[Strategy]
+
+
+def check_once(bench: Any, together: Sequence[Once]) -> None:
+    """Assert that the forms of some entries, in one model, give what torch does."""
+    model = Batch([(each.entry, each.example) for each in together])
+    strategies = [strategy for each in together for strategy in each.strategies]
     overrides = tuple(
         Override(pattern=f"calls.{place}", strategy=strategy)
         for place, strategy in enumerate(strategies)
     )
-    way = Way(model, model.arguments(), tracer, STRATEGIES[0], overrides)
-    (outcome,) = _run(bench, entry, [way])
-    _check(entry, way, outcome, strategies)
+    way = Way(model, model.arguments(), together[0].tracer, STRATEGIES[0], overrides)
+    (outcome,) = _run(bench, [way])
+    _check(way, outcome, strategies)
+
+
+def check_forms_once(bench: Any, together: Sequence[Once]) -> None:
+    """Assert the same as `check_once`, and name the entry that fails by itself, if one does."""
+    try:
+        check_once(bench, together)
+    except AssertionError:
+        if len(together) > 1:
+            for each in together:
+                check_once(bench, [each])
+        raise
+
+
+def is_plain(entry: Entry) -> bool:
+    """Return whether the forms can be in one model with those of other entries.
+
+    What runs in torch, or stays an operator, is told of a model as a whole.
+    """
+    return not (entry.in_torch or entry.loose_export or entry.random or entry.operators_stay)
 
 
 def spread(
     entry: Entry, examples: Sequence[Drawn], offset: int
 ) -> tuple[Drawn, str, list[Strategy]]:
-    """Return the example and the tracer for an entry, and a strategy for each of its forms."""
+    """Return the example and the tracer for an entry, and a strategy for each of its forms.
+
+    Neighbouring forms have different strategies. The tracer, the example and the strategy of the
+    first form differ from one offset to the next.
+    """
     example = examples[offset // 2 % len(examples)]
     tracer = entry.tracers[offset % len(entry.tracers)]
     places = range(offset, offset + len(entry.all_forms))
     return example, tracer, [STRATEGIES[place % len(STRATEGIES)] for place in places]
 
 
-def _run(bench: Any, entry: Entry, ways: Sequence[Way]) -> list[Outcome]:
+def _run(bench: Any, ways: Sequence[Way]) -> list[Outcome]:
     try:
         outcomes: list[Outcome] = bench.run_together(ways)
     except Exception as error:
@@ -171,31 +199,28 @@ def _run(bench: Any, entry: Entry, ways: Sequence[Way]) -> list[Outcome]:
             + "; ".join(call.describe() for call in way.model.calls)
             for way in ways
         )
-        raise AssertionError(f"{entry.name} ({told}): {type(error).__name__}: {error}") from error
+        raise AssertionError(f"{told}: {type(error).__name__}: {error}") from error
     return outcomes
 
 
-def _check(entry: Entry, way: Way, outcome: Outcome, strategies: Sequence[str]) -> None:
+def _check(way: Way, outcome: Outcome, strategies: Sequence[str]) -> None:
     start = 0
     calls = list(zip(way.model.calls, strategies, strict=True))
     for (call, strategy), count in zip(calls, outcome.counts, strict=True):
         for index in range(start, start + count):
             actual, expected = outcome.actual[index], outcome.expected[index]
-            problem = difference(actual, expected, entry)
-            if problem:
-                where = f"{entry.name} ({way.tracer}, {strategy})"
-                pytest.fail(f"{where}: {call.describe()}: {problem}")
+            problem = difference(actual, expected, call.entry)
+            assert not problem, f"{way.tracer}, {strategy}: {call.describe()}: {problem}"
         start += count
-    assert start == len(outcome.actual), f"{entry.name} ({way.tracer}, {way.strategy})"
+    assert start == len(outcome.actual), f"{way.tracer}, {way.strategy}"
     for number, (call, strategy) in enumerate(calls):
-        check_strategy(entry, call, f"calls.{number}", outcome, way.tracer, strategy)
+        check_strategy(call, f"calls.{number}", outcome, way.tracer, strategy)
 
 
-def check_strategy(
-    entry: Entry, call: FormCall, path: str, outcome: Any, tracer: str, strategy: str
-) -> None:
+def check_strategy(call: FormCall, path: str, outcome: Any, tracer: str, strategy: str) -> None:
     """Assert that the nodes of a form were lowered as the entry says."""
-    where = f"{entry.name} ({tracer}, {strategy}): {call.describe()}"
+    entry = call.entry
+    where = f"{tracer}, {strategy}: {call.describe()}"
     names = [
         name
         for name, module in outcome.traced.modules.items()
