@@ -500,3 +500,10 @@ def te_grouped_matmul(A: te.Tensor, B: te.Tensor, group: te.Tensor) -> te.Tensor
         return te.sum(A[i, k] * B[group[i], k, j], axis=k)
 
     return te.compute((A.shape[0], B.shape[2]), product, name="grouped_matmul")
+
+
+def summand(b: NodeBuilder, input: Value, dtype: Any) -> Value:
+    """Return the summand as torch does: integers and bools as int64."""
+    if dtype is not None:
+        return cast(b, input, dtype_name(dtype))
+    return input if is_float(dtype_of(input)) else cast(b, input, "int64")

@@ -316,10 +316,11 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
         id(value): value.detach().clone()
         for module in model.modules()
         for value in vars(module).values()
-        if isinstance(value, torch.Tensor) and not value.is_leaf
+        # Tensors of compressed rows have no storage to copy.
+        if isinstance(value, torch.Tensor)
+        and not (value.is_leaf and value.layout not in _COMPRESSED)
     }
     memo |= {id(each): each for each in model.parameters() if not is_lazy(each)}
-    # Tensors of compressed rows have no storage to copy.
     memo |= {id(each): each.clone() for each in model.buffers() if each.layout in _COMPRESSED}
     try:
         with warnings.catch_warnings():

@@ -101,11 +101,17 @@ def _numbers(nodes: Sequence[fx.Node], values: Mapping[str, NodeInfo]) -> list[f
     """Return the nodes with a number, or another value that is no tensor, in their value that
     depends on the elements of tensors."""
     found: dict[fx.Node, None] = {}
+    sparse: set[fx.Node] = set()
+    for node in reversed(nodes):
+        info = values.get(node.name)
+        dense = all(operator_name(user) in _OF_DENSE and user not in sparse for user in node.users)
+        if info is not None and info.layout and not dense:
+            sparse.add(node)
     for node in nodes:
         info = values.get(node.name)
         if info is None or not node.op.startswith("call") or not _has_number(info):
             continue
-        if info.layout and all(operator_name(user) in _OF_DENSE for user in node.users):
+        if info.layout and node not in sparse:
             continue
         sources = node.all_input_nodes
         if _is_of_shape(node) and not any(each in found for each in sources):
@@ -132,7 +138,7 @@ _QUANTISED = ("quint", "qint")
 _OF_DENSE = frozenset(
     {
         *("matmul", "__matmul__", "mm", "bmm", "mv", "addmm", "output"),
-        *("t", "transpose", "to_dense", "coalesce", "detach"),
+        *("t", "transpose", "to_dense", "detach"),
     }
 )
 """Operators that compute of a dense tensor what they do of a sparse one of the same elements."""

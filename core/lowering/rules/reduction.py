@@ -12,11 +12,10 @@ import torch.nn.functional as F
 from torch import nn
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder, cast, is_nan, to_float
+from lowerscope.core.lowering.builder import NodeBuilder, cast, is_nan, summand, to_float
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, minimum, mul, pow, sub
 from lowerscope.core.lowering.rules.elementwise import truth
-from lowerscope.core.lowering.rules.scans import summand
 from lowerscope.core.lowering.rules.shape import unsqueeze
 from lowerscope.core.lowering.values import (
     Value,

@@ -12,11 +12,13 @@ from torch import nn
 from tvm import topi
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder, cast
+from lowerscope.core.lowering.builder import NodeBuilder, cast, is_nan
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
-from lowerscope.core.lowering.rules.arithmetic import mul
+from lowerscope.core.lowering.rules.arithmetic import add, fmod, mul, sub
+from lowerscope.core.lowering.rules.elementwise import clamp
 from lowerscope.core.lowering.rules.shape import permute_to
-from lowerscope.core.lowering.values import Value, dtype_of, is_float, rank_of, shape_of
+from lowerscope.core.lowering.rules.windows import sampled
+from lowerscope.core.lowering.values import Value, dtype_of, is_float, rank_of, scalar, shape_of
 from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
@@ -357,10 +359,50 @@ def grid_sample(
 ) -> Value:
     if rank_of(input) != 4 or mode not in _SAMPLES:
         raise Refused(_("it samples a volume, or its mode is {mode}", mode=mode))
+    corners = bool(align_corners)
+    size = shape_of(input)[2:]
+    if mode == "bilinear" and all(
+        isinstance(each, int) for each in (*shape_of(input), *shape_of(grid))
+    ):
+        points = _points(b, grid, size, padding_mode, corners)
+        return b.emit(op.squeeze(sampled(b, input, points, None, 1), [2]))
     # TVM expects separate coordinate planes, despite its documentation.
     apart = permute_to(b, grid, [0, 3, 1, 2])
-    corners = bool(align_corners)
     return b.emit(op.image.grid_sample(input, apart, mode, "NCHW", padding_mode, corners))
+
+
+def _points(
+    b: NodeBuilder, grid: Value, size: Sequence[int], padding_mode: str, align_corners: bool
+) -> Value:
+    """Return the row and the column of each sample, as `sampled` takes them."""
+    found = []
+    for axis, extent in zip((1, 0), size, strict=True):
+        place = b.emit(op.take(grid, scalar(axis, "int64"), 3, mode="clip"))
+        place = add(b, place, 1)
+        if align_corners:
+            place = mul(b, place, (extent - 1) / 2)
+        else:
+            place = mul(b, sub(b, mul(b, place, extent), 1), 0.5)
+        if padding_mode == "reflection":
+            place = _reflected(b, place, extent, align_corners)
+        if padding_mode != "zeros":
+            place = clamp(b, place, 0, extent - 1)
+            # As in torch.
+            place = b.emit(op.where(is_nan(b, place), scalar(0, dtype_of(place)), place))
+        found.append(place)
+    points = b.emit(op.stack(found, 1))
+    return b.emit(op.expand_dims(points, 1))
+
+
+def _reflected(b: NodeBuilder, place: Value, extent: int, align_corners: bool) -> Value:
+    low, span = (0.0, extent - 1) if align_corners else (-0.5, extent)
+    if not span:
+        return mul(b, place, 0)
+    far = b.emit(op.abs(sub(b, place, low)))
+    beyond = fmod(b, far, float(span))
+    turns = b.emit(op.floor(mul(b, far, 1 / span)))
+    odd = b.emit(op.equal(fmod(b, turns, 2.0), scalar(1, dtype_of(turns))))
+    return add(b, b.emit(op.where(odd, sub(b, span, beyond), beyond)), low)
 
 
 @rule(aten.grid_sampler.default, aten.grid_sampler_2d.default, name="grid_sample")

@@ -8,13 +8,12 @@ from typing import Any
 import torch
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder, cast
+from lowerscope.core.lowering.builder import NodeBuilder, cast, summand
 from lowerscope.core.lowering.ordered_loops import te_cumulative_extremum, te_scan
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.values import (
     Value,
     axis_of,
-    dtype_name,
     dtype_of,
     is_empty,
     is_float,
@@ -47,13 +46,6 @@ def _scan(b: NodeBuilder, value: Value, dim: int, scan: Callable[..., Value]) ->
     # TVM walks down one column after the other.
     name = scan.__name__
     return cast(b, b.emit_te(te_scan, value, axis, wide, name, primfunc_name_hint=name), dtype)
-
-
-def summand(b: NodeBuilder, input: Value, dtype: Any) -> Value:
-    """Return the summand as torch does: integers and bools as int64."""
-    if dtype is not None:
-        return cast(b, input, dtype_name(dtype))
-    return input if is_float(dtype_of(input)) else cast(b, input, "int64")
 
 
 @rule(torch.cummax, "cummax", aten.cummax.default)

@@ -13,10 +13,10 @@ from tvm import te, tirx
 
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.rule_table import Refused, rule
-from lowerscope.core.lowering.rules.arithmetic import add
+from lowerscope.core.lowering.rules.arithmetic import add, mul
 from lowerscope.core.lowering.rules.linear import matmul
-from lowerscope.core.lowering.rules.shape import broadcast_to, reshape_to
-from lowerscope.core.lowering.values import Value, dtype_of, is_empty, rank_of, scalar, shape_of
+from lowerscope.core.lowering.rules.shape import reshape_to, unsqueeze
+from lowerscope.core.lowering.values import Value, is_empty, rank_of, shape_of
 from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
@@ -25,93 +25,121 @@ _CORNERS = 4
 """Number of pixels between which a sample is interpolated."""
 
 
-def _corner(
-    offset: te.Tensor, at: Sequence[Any], geometry: Sequence[int]
-) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """Return a pixel's row and column, and the sample's, as floats.
+def te_deformed_points(
+    offset: te.Tensor,
+    taps: int,
+    columns: int,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> te.Tensor:
+    """Return the row and the column of each sample of a window, as floats.
+
+    `taps`, `columns`: of the kernel.
+    """
+    images, twice, *place = offset.shape
+
+    def point(image: Any, sample: Any, axis: Any, row: Any, column: Any) -> Any:
+        def start(axis: int, step: Any, tap: Any) -> Any:
+            return step * stride[axis] - padding[axis] + tap * dilation[axis]
+
+        tap = tirx.floormod(sample, taps)
+        starts = (
+            start(0, row, tirx.floordiv(tap, columns)),
+            start(1, column, tirx.floormod(tap, columns)),
+        )
+        own = tirx.Cast(str(offset.dtype), tirx.Select(tirx.EQ(axis, 0), *starts))
+        return own + offset[image, sample * 2 + axis, row, column]
+
+    return te.compute((images, twice // 2, 2, *place), point, name="points")
+
+
+def _corner(points: te.Tensor, at: Sequence[Any], size: Sequence[int]) -> tuple[Any, list[Any]]:
+    """Return whether a pixel beside a sample is in the image, and its row and column, as floats.
 
     `at`: image, sample of a window, corner, and the row and the column of the result.
     """
-    columns, *steps = geometry
     image, sample, corner, *place = at
-    dtype = str(offset.dtype)
-    corners, points = [], []
-    for axis in range(2):
-        stride, padding, dilation = steps[axis:-1:2]
-        tap = tirx.floormod(sample, steps[-1])
-        tap = tirx.floordiv(tap, columns) if axis == 0 else tirx.floormod(tap, columns)
-        start = place[axis] * stride - padding + tap * dilation
-        point = tirx.Cast(dtype, start) + offset[(image, sample * 2 + axis, *place)]
-        step = tirx.floordiv(corner, 2) if axis == 0 else tirx.floormod(corner, 2)
-        points.append(point)
-        corners.append(tirx.floor(point) + tirx.Cast(dtype, step))
-    return (corners[0], corners[1]), (points[0], points[1])
+    dtype = str(points.dtype)
+    steps = (tirx.floordiv(corner, 2), tirx.floormod(corner, 2))
+    pixel = [
+        tirx.floor(points[(image, sample, axis, *place)]) + tirx.Cast(dtype, step)
+        for axis, step in enumerate(steps)
+    ]
+    inside = tirx.all(
+        *(each >= tirx.const(0, dtype) for each in pixel),
+        *(each <= tirx.const(int(last) - 1, dtype) for each, last in zip(pixel, size, strict=True)),
+    )
+    return inside, pixel
 
 
-def te_deformed_places(
-    offset: te.Tensor, size: Sequence[int], geometry: Sequence[int]
-) -> te.Tensor:
-    """Return the places in a flat image of the pixels around each sample, inside of it."""
-    images, twice, rows, columns = offset.shape
+def te_places(points: te.Tensor, size: Sequence[int]) -> te.Tensor:
+    """Return the places in a flat image of the pixels around each sample; -1 for none."""
+    images, samples, _axes, *place = points.shape
 
-    def place(*at: Any) -> Any:
-        pixel, _point = _corner(offset, at, geometry)
-        inside = [
-            # In this order NaN becomes a place too.
-            tirx.Cast(
-                "int32",
-                tirx.max(
-                    tirx.min(each, tirx.const(int(extent) - 1, offset.dtype)),
-                    tirx.const(0, offset.dtype),
-                ),
-            )
-            for each, extent in zip(pixel, size, strict=True)
+    def place_of(*at: Any) -> Any:
+        inside, (row, column) = _corner(points, at, size)
+        dtype = str(points.dtype)
+        whole = [
+            tirx.Cast("int32", tirx.Select(inside, each, tirx.const(0, dtype)))
+            for each in (row, column)
         ]
-        return inside[0] * int(size[1]) + inside[1]
+        return tirx.Select(inside, whole[0] * int(size[1]) + whole[1], tirx.const(-1, "int32"))
 
-    shape = (images, twice // 2, _CORNERS, rows, columns)
-    return te.compute(shape, place, name="places")
+    return te.compute((images, samples, _CORNERS, *place), place_of, name="places")
 
 
-def te_deformed_weights(
-    offset: te.Tensor, mask: te.Tensor, size: Sequence[int], geometry: Sequence[int]
-) -> te.Tensor:
-    """Return the weights of these pixels; 0 for those outside of the image."""
-    images, twice, rows, columns = offset.shape
-    dtype = str(offset.dtype)
+def te_weights(points: te.Tensor) -> te.Tensor:
+    """Return the weights of these pixels."""
+    images, samples, _axes, *place = points.shape
+    one = tirx.const(1, points.dtype)
 
     def weight(*at: Any) -> Any:
-        pixel, point = _corner(offset, at, geometry)
-        value: Any = mask[(at[0], at[1], *at[3:])]
-        for each, exact_place, extent in zip(pixel, point, size, strict=True):
-            share = tirx.const(1, dtype) - tirx.abs(exact_place - each)
-            last = tirx.const(int(extent) - 1, dtype)
-            inside = tirx.all(each >= tirx.const(0, dtype), each <= last)
-            value = value * tirx.Select(inside, share, tirx.const(0, dtype))
+        image, sample, corner, *rest = at
+        steps = (tirx.floordiv(corner, 2), tirx.floormod(corner, 2))
+        value: Any = one
+        for axis, step in enumerate(steps):
+            point = points[(image, sample, axis, *rest)]
+            beyond = point - tirx.floor(point)
+            value = value * tirx.Select(tirx.EQ(step, 0), one - beyond, beyond)
         return value
 
-    shape = (images, twice // 2, _CORNERS, rows, columns)
-    return te.compute(shape, weight, name="weights")
+    return te.compute((images, samples, _CORNERS, *place), weight, name="weights")
 
 
-def te_deformed_columns(
-    image: te.Tensor, places: te.Tensor, weights: te.Tensor, taps: int
-) -> te.Tensor:
+def te_samples(image: te.Tensor, places: te.Tensor, weights: te.Tensor, taps: int) -> te.Tensor:
     """Return the samples of all windows, for each channel and each tap of the kernel."""
     images, channels, _pixels = image.shape
     shared = channels * taps // places.shape[1]
 
     def sample(n: Any, channel: Any, tap: Any, row: Any, column: Any) -> Any:
         own = tirx.floordiv(channel, shared) * taps + tap
+        nothing = tirx.const(0, image.dtype)
         value: Any = None
         for corner in range(_CORNERS):
             at = (n, own, corner, row, column)
-            each = weights[at] * image[n, channel, places[at]]
+            pixel = image[n, channel, tirx.max(places[at], 0)]
+            each = weights[at] * tirx.Select(places[at] < 0, nothing, pixel)
             value = each if value is None else value + each
         return value
 
     shape = (images, channels, taps, *places.shape[3:])
-    return te.compute(shape, sample, name="columns")
+    return te.compute(shape, sample, name="samples")
+
+
+def sampled(b: NodeBuilder, input: Value, points: Value, mask: Value, taps: int) -> Value:
+    """Return an image's values between its pixels, for each channel and each tap.
+
+    `points`: image, sample, 2 for its row and column, and the rows and columns of the result.
+    `mask`: factor of each sample, or ``None``.
+    """
+    images, channels, *size = shape_of(input)
+    places = b.emit_te(te_places, points, size, primfunc_name_hint="places")
+    weights = b.emit_te(te_weights, points, primfunc_name_hint="weights")
+    if mask is not None:
+        weights = mul(b, weights, unsqueeze(b, mask, 2))
+    flat = reshape_to(b, input, [images, channels, math.prod(size)])
+    return b.emit_te(te_samples, flat, places, weights, taps, primfunc_name_hint="samples")
 
 
 @rule("torchvision::deform_conv2d", name="deform_conv2d")
@@ -132,24 +160,17 @@ def deform_conv2d(
     offset_groups: int,
     use_mask: bool,
 ) -> Value:
-    images, channels, height, width = shape_of(input)
+    images = shape_of(input)[0]
     results, own, *kernel = shape_of(weight)
     rows, columns = shape_of(offset)[2:]
     if not all(isinstance(each, int) for each in (*shape_of(input), rows, columns)):
         raise Refused(_("a size of it has a name"))
     taps = math.prod(kernel)
-    geometry = [kernel[1], stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, taps]
-    if not use_mask:
-        ones = [images, offset_groups * taps, rows, columns]
-        mask = broadcast_to(b, scalar(1, dtype_of(input)), ones)
-    size = [height, width]
-    places = b.emit_te(te_deformed_places, offset, size, geometry, primfunc_name_hint="places")
-    weights = b.emit_te(
-        te_deformed_weights, offset, mask, size, geometry, primfunc_name_hint="weights"
+    steps = ([stride_h, stride_w], [pad_h, pad_w], [dil_h, dil_w])
+    points = b.emit_te(
+        te_deformed_points, offset, taps, kernel[1], *steps, primfunc_name_hint="points"
     )
-    flat = reshape_to(b, input, [images, channels, height * width])
-    name = "deformed_columns"
-    found = b.emit_te(te_deformed_columns, flat, places, weights, taps, primfunc_name_hint=name)
+    found = sampled(b, input, points, mask if use_mask else None, taps)
     sides = reshape_to(b, found, [images, groups, own * taps, rows * columns])
     kernels = reshape_to(b, weight, [groups, results // groups, own * taps])
     product = reshape_to(b, matmul(b, kernels, sides), [images, results, rows, columns])

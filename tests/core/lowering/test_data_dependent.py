@@ -728,6 +728,26 @@ class Descending(nn.Module):
         return [each - 0.1 * own for each, own in zip(self.parameters(), gradients, strict=True)]
 
 
+class Attacking(nn.Module):
+    """Adds the sign of the gradient that is left at a new tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            p = x.detach().clone().requires_grad_(True)
+            (self.layer(p) ** 2).mean().backward()
+        assert p.grad is not None
+        return p.grad.sign() * 0.03 + x
+
+
+def test_gradients_left_at_tensors_are_read_where_they_are_computed() -> None:
+    with torch.inference_mode(False):
+        check(Attacking(), (torch.randn(3, 4),), (torch.randn(3, 4),), lowered=0)
+
+
 def test_gradients_of_the_parameters() -> None:
     model = with_gradients(Descending())
     _traced, in_torch = check(model, (torch.randn(3, 4),), (torch.randn(3, 4),), lowered=1)
@@ -831,7 +851,8 @@ class Sparse(nn.Module):
     def forward(self, places: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, ...]:
         adjacency = torch.sparse_coo_tensor(places, values, (6, 6))
         weights = torch.sparse.softmax(adjacency, 1).to_dense()
-        return weights @ self.weight, torch.sparse.sum(adjacency, 1).to_dense()
+        twice = (adjacency * 2).coalesce().values()
+        return weights @ self.weight, torch.sparse.sum(adjacency, 1).to_dense(), twice
 
 
 def test_sparse_tensors_stay_in_torch() -> None:
