@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from lowerscope.core.tracing.example_run import tensors_in
+from lowerscope.core.tracing.example_run import memory_of, tensors_in
 from lowerscope.core.tracing.splitting import Selected, TorchPart
 
 
@@ -74,7 +74,7 @@ class EvaluatedNodes:
         value = interpreter.run_node(node)
         for tensor, version in zip(read, versions, strict=True):
             if _version(tensor) != version:
-                self._writes.append((place, tensor.untyped_storage().data_ptr()))
+                self._writes.append((place, memory_of(tensor)))
         return value
 
     def _run_again(self, interpreter: fx.Interpreter) -> None:
@@ -144,8 +144,4 @@ def _version(tensor: torch.Tensor) -> int:
 
 def _memory_of(values: Sequence[Any]) -> set[int]:
     """Return the addresses of the memory of tensors."""
-    return {
-        each.untyped_storage().data_ptr()
-        for each in tensors_in(values)
-        if each.layout is torch.strided
-    }
+    return {memory_of(each) for each in tensors_in(values)}

@@ -142,6 +142,12 @@ def _nodes_in(argument: Any) -> list[fx.Node]:
     return found
 
 
+def memory_of(tensor: torch.Tensor) -> int:
+    """Return the address of a tensor's memory; of one without a single memory, its own number."""
+    is_plain = tensor.layout is torch.strided
+    return tensor.untyped_storage().data_ptr() if is_plain else -id(tensor)
+
+
 def run_once(
     graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...], lines: Mapping[str, SourceLine]
 ) -> tuple[dict[str, NodeInfo], dict[str, tuple[str, ...]], Any]:
@@ -333,7 +339,7 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _share_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
-    return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
+    return memory_of(first) == memory_of(second)
 
 
 def _overlap_in_part(first: torch.Tensor, second: torch.Tensor) -> bool:

@@ -32,7 +32,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import plain
-from lowerscope.core.tracing.example_run import NESTED, may_fail, may_write
+from lowerscope.core.tracing.example_run import NESTED, may_fail, may_write, memory_of
 from lowerscope.core.tracing.fidelity import unchanged
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
@@ -1089,7 +1089,7 @@ class Split:
 
         def memory(names_of: Iterable[str | None]) -> set[int]:
             values = [names[each] for each in names_of if each is not None and each in names]
-            return {_memory(each) for each in _tensors_of(values, self.tracer.value_of)}
+            return {memory_of(each) for each in _tensors_of(values, self.tracer.value_of)}
 
         return [
             name
@@ -1310,10 +1310,6 @@ def _tensors_of(
             value = [*vars(value).values()] if hasattr(value, "__dict__") else value
         found += [each for each in pytree.tree_leaves(value) if isinstance(each, torch.Tensor)]
     return found
-
-
-def _memory(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else id(tensor)
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:

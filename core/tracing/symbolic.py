@@ -27,7 +27,7 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.sources.opened_model import without_compiling
 from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.evaluated_nodes import EvaluatedNodes
-from lowerscope.core.tracing.example_run import may_write, run_eagerly, tensors_in
+from lowerscope.core.tracing.example_run import may_write, memory_of, run_eagerly, tensors_in
 from lowerscope.core.tracing.splitting import OF_SHAPE, Split, TorchPart
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
@@ -444,12 +444,12 @@ class _Tracer(fx.Tracer):
 
     def keep(self, value: torch.Tensor) -> None:
         """Refuse later changes of a value's memory in place, which the graph would not show."""
-        self._taken.add(value.untyped_storage().data_ptr())
+        self._taken.add(memory_of(value))
 
     def _shows_taken(self, node: fx.Node) -> bool:
         """Return whether a node that writes has memory of which elements were taken."""
         values = [self.value_of(each) for each in node.all_input_nodes[:1]]
-        return any(each.untyped_storage().data_ptr() in self._taken for each in tensors_in(values))
+        return any(memory_of(each) in self._taken for each in tensors_in(values))
 
     def create_args_for_root(
         self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
@@ -546,9 +546,9 @@ class _SplitTracer(_Tracer):
 
     def _keep_aliases(self, own: Sequence[Any], given: Sequence[Any], made: Sequence[Any]) -> None:
         """Keep the inputs of a part that are results of it too, for the example or other inputs."""
-        memory = {each.untyped_storage().data_ptr() for each in tensors_in(made)}
+        memory = {memory_of(each) for each in tensors_in(made)}
         for value, other in zip(own, given, strict=True):
-            if any(each.untyped_storage().data_ptr() in memory for each in tensors_in([other])):
+            if any(memory_of(each) in memory for each in tensors_in([other])):
                 for each in tensors_in([value]):
                     self.keep(each)
 

@@ -113,11 +113,12 @@ def test_python_opens_a_window_of_its_own_and_goes_on(tmp_path: Path) -> None:
     started = window.children()
     try:
         end = time.monotonic() + PATIENCE / 1000
-        while not list((config / "lowerscope" / "sessions").glob("[!.]*.lowerscope")):
+        sessions = config / "lowerscope" / "sessions"
+        while len(started) < 2 or not list(sessions.glob("[!.]*.lowerscope")):
             assert window.is_running()
             assert time.monotonic() < end
             time.sleep(0.05)
-        started = window.children()
+            started = window.children()
         assert len(started) == 2
     finally:
         window.terminate()
