@@ -390,8 +390,19 @@ def cast(b: NodeBuilder, value: Value, dtype: str) -> Value:
 
 def size_tensor(b: NodeBuilder, size: Value) -> Value:
     """Return a size of a named dimension as an int64 tensor of rank 0."""
-    one = b.emit(op.arange(size, size + 1, 1, "int64"))
-    return b.emit(op.squeeze(one, [0]))
+    call = b.call_te(
+        lambda value: te.compute((), lambda: value.astype("int64"), name="size"),
+        size,
+        primfunc_name_hint="size",
+    )
+    # In a group, FuseTIR fails for an argument that is a variable of no shape there.
+    function = call.args[0]
+    b.update_func(function, b.get()[function].with_attr("op_pattern", _OPAQUE))
+    return b.emit(call)
+
+
+_OPAQUE = 8
+"""Value of ``op_pattern``, TVM's ``OpPatternKind``, of functions that are not fused."""
 
 
 def as_tensor(b: NodeBuilder, value: Value) -> Value:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from lowerscope.core.cli.main import main
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery
@@ -69,6 +70,17 @@ def test_one_build_matches_torch_at_every_size(
     if strategy == "te" and entry in MIXED:
         overrides = {MIXED[entry]: "library"}
     check(run(recipe_of(entry, *CASES[entry]), strategy, **overrides))
+
+
+def test_a_number_that_no_shape_of_its_group_has_is_passed_to_it(
+    recipe_of: RecipeOf, run: Run
+) -> None:
+    inputs, dims = ("x=n,3:float32", "y=m,3:float32"), ("n=2..32", "m=2..9")
+    recipe = recipe_of("Places", inputs, dims, ("n=2,9,32", "m=4"))
+    steps = find_pipeline("fuse").steps
+    record = run(msgspec.structs.replace(recipe, steps=steps), "high-level")
+    assert record.verdict == "match", record.reason
+    assert [each.verdict for each in record.sizes] == ["match"] * 3
 
 
 @pytest.mark.parametrize("entry", ["Two", *at_length("Cnn")])
