@@ -390,17 +390,3 @@ def operator_name(expression: Any) -> str:
     if not isinstance(expression, ir.Call):
         return ""
     return str(getattr(expression.op, "name", "")).rpartition(".")[2]
-
-
-def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    """Return a polynomial by Horner's rule; the last coefficient is the constant one."""
-    dtype = str(x.ty.dtype)
-    value: Any = tirx.const(coefficients[0], dtype)
-    for each in coefficients[1:]:
-        value = value * x + tirx.const(each, dtype)
-    return value
-
-
-def double(value: float) -> Any:
-    """Return a constant in float64."""
-    return tirx.const(value, "float64")

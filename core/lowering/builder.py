@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -518,3 +518,17 @@ def summand(b: NodeBuilder, input: Value, dtype: Any) -> Value:
     if dtype is not None:
         return cast(b, input, dtype_name(dtype))
     return input if is_float(dtype_of(input)) else cast(b, input, "int64")
+
+
+def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """Return a polynomial by Horner's rule; the last coefficient is the constant one."""
+    dtype = str(x.ty.dtype)
+    value: Any = tirx.const(coefficients[0], dtype)
+    for each in coefficients[1:]:
+        value = value * x + tirx.const(each, dtype)
+    return value
+
+
+def double(value: float) -> Any:
+    """Return a constant in float64."""
+    return tirx.const(value, "float64")

@@ -18,7 +18,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import SBlock
 
-from lowerscope.core.ir.tensorir import double, polynomial
+from lowerscope.core.lowering.builder import double, polynomial
 from lowerscope.core.model.texts import _
 
 _EMULATED = ("bfloat16", "float8_", "float6_", "float4_")

@@ -10,8 +10,14 @@ import torch
 from tvm import te, tirx
 from tvm.relax import op
 
-from lowerscope.core.ir.tensorir import double, polynomial
-from lowerscope.core.lowering.builder import NodeBuilder, cast, to_common_dtype, to_float
+from lowerscope.core.lowering.builder import (
+    NodeBuilder,
+    cast,
+    double,
+    polynomial,
+    to_common_dtype,
+    to_float,
+)
 from lowerscope.core.lowering.rule_table import exact, rule
 from lowerscope.core.lowering.values import Value, dtype_of, is_float
 

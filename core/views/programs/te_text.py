@@ -453,7 +453,7 @@ def _reduction(value: Any) -> tuple[str, Any, Any]:
     makes another function, and is rejected at the end.
     """
     if isinstance(value, tirx.Select) and isinstance(value.condition, tirx.Or):
-        name = {tirx.GT: "largest", tirx.LT: "smallest"}.get(type(value.condition.a), "")
-        return name, value.true_value, value.false_value
+        name = {tirx.GE: "largest", tirx.LE: "smallest"}.get(type(value.condition.a), "")
+        return name, value.false_value, value.true_value
     reducer = _REDUCERS.get(type(value), "")
     return (reducer, value.a, value.b) if reducer else ("", None, None)
