@@ -283,11 +283,18 @@ class SparseTensor:
         return cls((value.crow_indices(), value.col_indices(), value.values()), value.shape)
 
     def whole(self) -> Any:
-        """Return the tensor."""
+        """Return the tensor; a `RuntimeError` says which indices are none of it.
+
+        Unchecked, torch would read and write other memory at them: they are inputs of the graph.
+        """
         if len(self.parts) == 2:
-            return torch.sparse_coo_tensor(*self.parts, self.shape, is_coalesced=True)
+            return torch.sparse_coo_tensor(
+                *self.parts, self.shape, is_coalesced=True, check_invariants=True
+            )
         rows, columns, values = self.parts
-        return torch.sparse_csr_tensor(rows, columns, values, size=self.shape)
+        return torch.sparse_csr_tensor(
+            rows, columns, values, size=self.shape, check_invariants=True
+        )
 
 
 SPARSE = (torch.sparse_coo, torch.sparse_csr)

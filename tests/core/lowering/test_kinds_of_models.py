@@ -193,12 +193,7 @@ MEMBERS = """
         pytest.param(LAZY, 3, id="lazy"),
         pytest.param(COMPLEX, 0, id="complex"),
         pytest.param(SPARSE.format(layout="to_sparse"), 2, id="COO"),
-        pytest.param(
-            SPARSE.format(layout="to_sparse_csr"),
-            2,
-            id="CSR",
-            marks=pytest.mark.skip("MKL's product of the matrix crashes in one of ten processes"),
-        ),
+        pytest.param(SPARSE.format(layout="to_sparse_csr"), 2, id="CSR"),
         pytest.param(HELD_SPARSE, 3, id="names of a graph"),
         pytest.param(OPERATOR, 1, id="operator with a size of data"),
     ],

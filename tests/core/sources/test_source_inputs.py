@@ -13,6 +13,7 @@ from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Source
 from lowerscope.core.sources.examples import ExampleInput
+from lowerscope.core.sources.pytree import SparseTensor
 from tests.opening import load
 
 MODEL = """
@@ -186,3 +187,19 @@ def test_pictures_are_made_to_fit(tmp_path: Path) -> None:
     assert inputs(plain, f"x={tmp_path}/red.png")[0].value.shape == (1, 3, 56, 56)
     assert inputs(plain, f"x={tmp_path}/grey.png")[0].value.shape == (1, 1, 56, 56)
     assert "does not fit the shape (1, 7)" in problem(file, f"x={tmp_path}/grey.png@1,7").what
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ((torch.tensor([0, 9, 2]), torch.tensor([0, 1]), torch.ones(2)), "compressed index"),
+        ((torch.tensor([0, 1, 2]), torch.tensor([0, 900]), torch.ones(2)), "out of bounds|plain"),
+        ((torch.tensor([[0, 1], [0, 900]]), torch.ones(2)), "out of bounds|inconsistent"),
+    ],
+    ids=["row offsets", "columns", "indices"],
+)
+def test_indices_of_no_sparse_tensor_are_refused(
+    parts: tuple[torch.Tensor, ...], said: str
+) -> None:
+    with pytest.raises(RuntimeError, match=said):
+        SparseTensor(parts, torch.Size((2, 2))).whole()
