@@ -372,11 +372,13 @@ class ScheduleQuery(Query[ScheduleRecord], frozen=True):
     """``function`` after the first ``index`` primitives of its schedule; all for ``None``.
 
     Its schedule is the one of ``recipe.schedules`` that is on; without one, it has no primitives.
+    With `priced`, the record has the predicted time of a call, which takes a while for some.
     """
 
     recipe: Recipe
     function: str
     index: int | None = None
+    priced: bool = False
     cached_first = True
     doing = _("applying a schedule")
 

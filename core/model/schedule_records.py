@@ -145,7 +145,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[ScheduleStep, ...] = ()
     code: str = ""  # the schedule as a Python function ``apply_trace(sch)``, in current names
     twins: tuple[str, ...] = ()  # names of the other functions of the same structure
-    # Predicted time of a call; ``None`` where an extent is symbolic.
+    # Predicted time of a call; ``None`` where it was not asked for, or an extent is symbolic.
     predicted_ms: float | None = None
 
 

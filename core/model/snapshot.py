@@ -374,12 +374,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {node.id: node for node in self.fx}
 
     @cached_property
-    def sources(self) -> dict[str, tuple[str, ...]]:
+    def operands(self) -> dict[str, tuple[str, ...]]:
         """The ids of the FX nodes that each one reads, by its id."""
         found: dict[str, dict[str, None]] = {}
         for edge in () if self.fx_graph is None else self.fx_graph.edges:
             found.setdefault(edge.target, {})[edge.source] = None
-        return {target: tuple(sources) for target, sources in found.items()}
+        return {reader: tuple(read) for reader, read in found.items()}
 
 
 # --- Records of the translation of one FX node: plain, frozen, serialisable values ---

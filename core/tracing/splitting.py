@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Literal, cast
 
 import torch
@@ -983,10 +983,9 @@ class Split:
 
     def _function_at(self, file: str, line: int) -> Function | None:
         """Return the function of the model's classes, or of a file, that has a line."""
-        names = next(
-            (vars(each) for each in [*sys.modules.values()] if vars(each).get("__file__") == file),
-            {},
-        )
+        # Anything may stand among the modules, such as None for one that is not to be imported.
+        loaded = [vars(each) for each in [*sys.modules.values()] if isinstance(each, ModuleType)]
+        names = next((each for each in loaded if each.get("__file__") == file), {})
         for function in self._candidates({}, names):
             if _has_line(function, file, line):
                 known = next((each for each in self._functions if each.function is function), None)

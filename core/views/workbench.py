@@ -272,7 +272,13 @@ def schedule(query: ScheduleQuery, pipeline: Pipeline, job: Progress) -> Schedul
 
     Raises `LowerscopeError` if there is no such function.
     """
-    return _record(pipeline.stages(query.recipe, job), query.function, query.index, job)
+    stages = pipeline.stages(query.recipe, job)
+    record = _record(stages, query.function, query.index, job)
+    if not query.priced:
+        return record
+    function = state_at(stages.states(query.function), query.index).function
+    predicted = predicted_ms(function, _rates(stages, query.recipe))
+    return msgspec.structs.replace(record, predicted_ms=predicted)
 
 
 @answers(MovesQuery, has_functions)
@@ -404,7 +410,6 @@ def _record(stages: Stages, function: str, index: int | None, progress: Progress
         steps=_steps(states),
         code=program(function, states[-1].code),
         twins=stages.functions.twins(function),
-        predicted_ms=predicted_ms(state.function, _rates(stages, stages.recipe)),
     )
 
 

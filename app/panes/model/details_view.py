@@ -160,7 +160,7 @@ class _Inspected:
 
     def _shapes(self, node: FxNode) -> Iterator[Fact]:
         nodes = self._snapshot.nodes
-        for source in self._snapshot.sources.get(node.id, ()):
+        for source in self._snapshot.operands.get(node.id, ()):
             if source in nodes and nodes[source].shape is not None:
                 yield Fact(_("in"), nodes[source].title, _form(nodes[source]))
         for parameter in self._snapshot.model.parameters:

@@ -144,7 +144,9 @@ class Trying(QObject):
         else:
             index = scheduling.index_after
             after = inserted(before, scheduling.place, primitive)
-        return ScheduleQuery(scheduling.editing.recipe_with(after), scheduling.function, index)
+        recipe = scheduling.editing.recipe_with(after)
+        # A form may follow, which shows the price.
+        return ScheduleQuery(recipe, scheduling.function, index, priced=True)
 
     def _take(self, record: ScheduleRecord) -> None:
         if self.preview is not None:

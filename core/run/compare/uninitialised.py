@@ -50,7 +50,8 @@ def uninitialised(
         elif read:
             try:
                 marks[node] = _moved(node, name, marks, values)
-            except Exception:  # marks have another dtype than the elements
+            except (RuntimeError, TypeError, ValueError, IndexError, AttributeError):
+                # It does not move elements, or not those of the dtype of marks.
                 if any(map(_any, read)):
                     marks[node] = _full(values[node.name], torch.ones)
         if _any(marks.get(node)):

@@ -92,6 +92,17 @@ def test_what_is_typed_wrong_cannot_be_applied(qtbot: QtBot, work: Workbench) ->
     assert work.scheduling.primitives[0].arguments["factors"] == (2, 4)
 
 
+def test_the_price_is_there_after_the_primitive_was_pointed_at(
+    qtbot: QtBot, work: Workbench
+) -> None:
+    offered = move("split", FACTORS)
+    work.trying.show(offered.primitive)
+    qtbot.waitUntil(lambda: work.settle() or work.trying.preview.record is not None)  # type: ignore[union-attr,func-returns-value]
+    form = form_of(qtbot, work, offered)
+    qtbot.waitUntil(lambda: is_right(form, work))
+    assert "predicted 2.5 ms" in form.state.text()
+
+
 @pytest.mark.parametrize(("text", "said"), [("9" * 30, "2147483647"), ("-1", "0"), ("one", "one")])
 def test_numbers_that_nothing_takes_are_not_sent(
     qtbot: QtBot, work: Workbench, text: str, said: str

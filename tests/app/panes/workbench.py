@@ -94,7 +94,7 @@ class Workbench:
             script=TextRecord(text=f"after {index}", language="python"),
             tree=self._tree(loop, primitives[:index]),
             steps=tuple(self._step(each) for each in primitives),
-            predicted_ms=1.5 + index,
+            predicted_ms=1.5 + index if query.priced else None,
         )
 
     def _tree(self, loop: LoopNode, applied: tuple[Primitive, ...]) -> tuple[LoopNode, ...]:

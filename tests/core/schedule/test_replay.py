@@ -76,8 +76,10 @@ def test_a_function_has_a_loop_tree_and_buffers(pipeline: Pipeline) -> None:
 def test_a_record_has_the_price_that_the_move_had(pipeline: Pipeline) -> None:
     offered = pipeline.answer(MovesQuery(MLP, "matmul", None, (first(1),)))
     (split,) = (each for each in offered if each.name == "split")
-    before = record_of(pipeline, MLP).predicted_ms
-    after = record_of(pipeline, scheduled(split.primitive)).predicted_ms
+    before, after = (
+        pipeline.answer(ScheduleQuery(recipe, "matmul", priced=True)).predicted_ms
+        for recipe in (MLP, scheduled(split.primitive))
+    )
     assert before is not None
     assert after == split.predicted_ms != before
 

@@ -192,9 +192,9 @@ def test_pictures_are_made_to_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ((torch.tensor([0, 9, 2]), torch.tensor([0, 1]), torch.ones(2)), "compressed index"),
-        ((torch.tensor([0, 1, 2]), torch.tensor([0, 900]), torch.ones(2)), "out of bounds|plain"),
-        ((torch.tensor([[0, 1], [0, 900]]), torch.ones(2)), "out of bounds|inconsistent"),
+        ((torch.tensor([0, 9, 2]), torch.tensor([0, 1]), torch.ones(2)), "crow_indices"),
+        ((torch.tensor([0, 1, 2]), torch.tensor([0, 900]), torch.ones(2)), "col_indices"),
+        ((torch.tensor([[0, 1], [0, 900]]), torch.ones(2)), "inconsistent|out of bounds"),
     ],
     ids=["row offsets", "columns", "indices"],
 )
