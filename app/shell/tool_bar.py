@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
@@ -129,6 +129,7 @@ class ToolBar(QWidget):
         self.run.setToolTip(_("Run and compare with torch (F5)"))
         # As wide for either word, so that nothing moves.
         self.run.setFixedWidth(82)
+        self.run.installEventFilter(self)
         self.verdict = Pill()
         self.times = Field(_("Times"), framed=False)
         self.times.set_clickable(True)
@@ -398,6 +399,10 @@ class ToolBar(QWidget):
             self._runs.run()
 
     # Qt
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        # The second click of a double click would stop what the first one has begun.
+        return watched is self.run and event.type() == QEvent.Type.MouseButtonDblClick
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

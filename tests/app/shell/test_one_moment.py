@@ -239,3 +239,18 @@ def test_what_was_cancelled_can_be_tried_again(window: MainWindow, mode: str) ->
     QApplication.processEvents()
     assert [each.query for each in engine.sent[count:]] == [asked[-1].query]
     assert not again.isVisible()
+
+
+def test_a_double_click_on_run_runs_once(window: MainWindow) -> None:
+    worker: Any = window.features.processes.worker
+    before = len(worker.sent)
+    button, left = window.tool_bar.run, Qt.MouseButton.LeftButton
+    QTest.mouseClick(button, left)
+    QTest.mouseDClick(button, left)
+    QTest.mouseRelease(button, left)
+    begun = [each for each in worker.sent[before:] if isinstance(each.query, RunQuery)]
+    assert len(begun) == 1
+    assert not begun[0].fate
+    assert window.document.running
+    assert button.text() == "Stop"
+    begun[0].answer(msgspec.structs.replace(RECORD, calls=CALLS))
