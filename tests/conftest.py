@@ -178,6 +178,7 @@ class PatientBot(QtBot):
     waitSignal = partialmethod(QtBot.waitSignal, timeout=PATIENCE)
     waitSignals = partialmethod(QtBot.waitSignals, timeout=PATIENCE)
     waitExposed = partialmethod(QtBot.waitExposed, timeout=PATIENCE)
+    waitActive = partialmethod(QtBot.waitActive, timeout=PATIENCE)
 
 
 @pytest.fixture

@@ -322,8 +322,8 @@ def strip_of(qtbot: QtBot) -> StepStrip:
     qtbot.addWidget(strip)
     strip.resize(600, 150)
     strip.set_cells(CELLS, ("torch 0.1 ms", 0.1))
-    strip.show()
-    qtbot.waitExposed(strip)
+    with qtbot.waitExposed(strip):
+        strip.show()
     return strip
 
 

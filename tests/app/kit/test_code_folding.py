@@ -135,8 +135,8 @@ def view(qtbot: QtBot) -> CodeView:
     qtbot.addWidget(view)
     view.resize(480, 400)
     view.set_text(SCRIPT, "tvmscript")
-    view.show()
-    qtbot.waitExposed(view)
+    with qtbot.waitExposed(view):
+        view.show()
     view.editor.setFocus()
     return view
 

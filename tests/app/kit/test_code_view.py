@@ -30,8 +30,8 @@ def make(qtbot: QtBot) -> MakeView:
         qtbot.addWidget(view)
         view.resize(480, 300)
         view.set_text(text, language)
-        view.show()
-        qtbot.waitExposed(view)
+        with qtbot.waitExposed(view):
+            view.show()
         view.editor.setFocus()
         return view
 

@@ -50,11 +50,11 @@ def view(qtbot: QtBot) -> DiffView:
     qtbot.addWidget(view)
     view.resize(900, 700)
     view.set_parts([CHANGED, GONE, SAME], "python")
-    view.show()
-    # Without a window manager nobody else gives it the keyboard.
-    view.activateWindow()
-    qtbot.waitActive(view)
-    view.setFocus()
+    with qtbot.waitActive(view):
+        view.show()
+        # Without a window manager nobody else gives it the keyboard.
+        view.activateWindow()
+    view.new.setFocus()
     return view
 
 

@@ -37,8 +37,8 @@ def canvas(qtbot: QtBot) -> GraphCanvas:
     qtbot.addWidget(widget)
     widget.resize(420, 300)
     widget.set_graph(chain(20))
-    widget.show()
-    qtbot.waitExposed(widget)
+    with qtbot.waitExposed(widget):
+        widget.show()
     widget.setFocus()
     return widget
 

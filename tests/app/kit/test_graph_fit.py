@@ -56,8 +56,8 @@ def canvas(qtbot: QtBot) -> GraphCanvas:
     widget = GraphCanvas("graph")
     qtbot.addWidget(widget)
     widget.resize(290, 540)
-    widget.show()
-    qtbot.waitExposed(widget)
+    with qtbot.waitExposed(widget):
+        widget.show()
     return widget
 
 

@@ -54,8 +54,8 @@ def canvas(qtbot: QtBot, window: QWidget) -> GraphCanvas:
     assert layout is not None
     layout.addWidget(widget)
     widget.set_graph(ladder(30))
-    window.show()
-    qtbot.waitExposed(window)
+    with qtbot.waitExposed(window):
+        window.show()
     widget.setFocus()
     return widget
 

@@ -46,8 +46,8 @@ def canvas(qtbot: QtBot) -> GraphCanvas:
     qtbot.addWidget(widget)
     widget.resize(420, 460)
     widget.set_graph(COLLAPSED)
-    widget.show()
-    qtbot.waitExposed(widget)
+    with qtbot.waitExposed(widget):
+        widget.show()
     widget.setFocus()
     return widget
 

@@ -23,8 +23,8 @@ def pane(qtbot: QtBot) -> Pane:
     for word in WORDS:
         widget.add_page(word.lower(), word, QLabel(word))
     widget.resize(700, 300)
-    widget.show()
-    qtbot.waitExposed(widget)
+    with qtbot.waitExposed(widget):
+        widget.show()
     return widget
 
 
@@ -64,8 +64,8 @@ def test_its_header_has_34_pixels_and_asks_for_room_by_mouse(qtbot: QtBot) -> No
     qtbot.addWidget(pane)
     pane.add_page("graph", "Graph", QLabel("graph"))
     pane.resize(500, 300)
-    pane.show()
-    qtbot.waitExposed(pane)
+    with qtbot.waitExposed(pane):
+        pane.show()
     assert pane.header.height() == HEADER_HEIGHT
     maximise, window = pane.header._buttons.findChildren(IconButton)
     assert not maximise.isVisible()

@@ -152,8 +152,8 @@ def test_a_header_at_the_bottom_shows_its_newest_words(qtbot: QtBot) -> None:
         return [*rows(20), build]
 
     steps.set_rows(with_words("not built"))
-    steps.show()
-    qtbot.waitExposed(steps)
+    with qtbot.waitExposed(steps):
+        steps.show()
     QApplication.processEvents()
     (place,) = (each.toRect() for each in steps.stuck().values())
     painted = QRegion()

@@ -24,8 +24,8 @@ def table(qtbot: QtBot) -> Table:
     qtbot.addWidget(widget)
     widget.resize(500, 200)
     widget.set_rows(ROWS)
-    widget.show()
-    qtbot.waitExposed(widget)
+    with qtbot.waitExposed(widget):
+        widget.show()
     return widget
 
 
