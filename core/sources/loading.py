@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -661,12 +661,12 @@ def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
         candidates = {key: candidates[key] for key in exported if key in candidates} or candidates
     if not candidates:
         raise LowerscopeError(_("no model found in the file"), where=str(path), todo=LOOKED_FOR)
-    made = [name for name, value in candidates.items() if is_model(value)]
-    if len(made) == 1 and all(
-        isinstance(candidates[name], type) for name in candidates.keys() - made
-    ):
-        # A file that makes a model of its classes means that one.
-        return made[0], candidates[made[0]]
+    # A file that makes a model of its classes and builders means that one.
+    meant = _whole({name: value for name, value in candidates.items() if is_model(value)})
+    if not meant:
+        meant = _whole(candidates)
+    if len(meant) == 1:
+        return next(iter(meant.items()))
     if len(candidates) > 1:
         raise LowerscopeError(
             _("there are several candidates: {candidates}", candidates=_(", ").join(candidates)),
@@ -705,6 +705,46 @@ def find_candidates(module: ModuleType) -> dict[str, object]:
             found[name] = value
     whole = {name: value for name, value in found.items() if not is_prim_func(value)}
     return whole or found
+
+
+def _whole(candidates: Mapping[str, object]) -> dict[str, object]:
+    """Return the candidates without the modules and classes that others are made of."""
+    parts = {
+        name
+        for key, value in candidates.items()
+        for name, other in candidates.items()
+        if name != key and _is_made_of(value, other)
+    }
+    return {key: value for key, value in candidates.items() if key not in parts}
+
+
+def _is_made_of(value: object, part: object) -> bool:
+    if isinstance(value, torch.nn.Module):
+        return any(part is each for each in value.modules())
+    return isinstance(value, type) and isinstance(part, type) and part in _globals_of(value)
+
+
+def _globals_of(made: type) -> list[object]:
+    """Return the globals that the methods of a class name, or the file's functions in them."""
+    names = sys.modules[made.__module__].__dict__
+    found: list[object] = []
+    codes = [_code_of(each) for each in vars(made).values()]
+    while codes:
+        code = codes.pop()
+        if code is None:
+            continue
+        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+        for each in (names[name] for name in code.co_names if name in names):
+            if not any(each is other for other in found):
+                found.append(each)
+                if getattr(each, "__module__", None) == made.__module__:
+                    codes.append(_code_of(each))
+    return found
+
+
+def _code_of(value: object) -> CodeType | None:
+    function = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
+    return getattr(function, "__code__", None)
 
 
 def is_model(value: object) -> bool:

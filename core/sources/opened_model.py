@@ -284,9 +284,19 @@ def uses_gradients(called: Any) -> bool:
 
 def _mentions(called: Any, names: Set[str]) -> bool:
     functions = list(_functions_of(called))
+    reached: set[types.FunctionType] = set()
     seen: set[types.CodeType] = set()
     while functions:
         function = functions.pop()
+        if function in reached:
+            continue
+        reached.add(function)
+        for value in _captured(function):
+            # A decorator such as ``@torch.enable_grad()`` keeps a method of the context.
+            if type(getattr(value, "__self__", value)).__name__ in names:
+                return True
+            if _is_own(value):
+                functions.append(value)
         codes = [function.__code__]
         while codes:
             code = codes.pop()
@@ -301,6 +311,12 @@ def _mentions(called: Any, names: Set[str]) -> bool:
                 if isinstance(known, types.FunctionType) and _is_own(known):
                     functions.append(known)
     return False
+
+
+def _captured(function: types.FunctionType) -> Iterator[Any]:
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # a cell may be empty
+            yield cell.cell_contents
 
 
 def _functions_of(called: Any) -> Iterator[types.FunctionType]:

@@ -743,6 +743,25 @@ class Attacking(nn.Module):
         return p.grad.sign() * 0.03 + x
 
 
+class Residual(nn.Module):
+    """A derivative by an input of a method whose decorator enables gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.solution = nn.Sequential(nn.Linear(1, 4), nn.Tanh(), nn.Linear(4, 1))
+
+    @torch.enable_grad()
+    def forward(self, x: torch.Tensor) -> Any:
+        x = x.clone().requires_grad_(True)
+        return torch.autograd.grad(self.solution(x).sum(), x)[0] + x
+
+
+def test_decorators_that_enable_gradients_are_found() -> None:
+    assert uses_gradients(Residual())
+    assert not uses_gradients(Filling())
+    check(Residual(), (torch.randn(3, 1),), (torch.randn(3, 1),), lowered=1)
+
+
 def test_gradients_left_at_tensors_are_read_where_they_are_computed() -> None:
     with torch.inference_mode(False):
         check(Attacking(), (torch.randn(3, 4),), (torch.randn(3, 4),), lowered=0)

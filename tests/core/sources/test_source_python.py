@@ -103,6 +103,39 @@ def test_the_only_model_of_a_file_is_meant_before_its_classes(tmp_path: Path) ->
     assert opened(file).title == "other"
 
 
+PARTS = """
+class Inner(nn.Module):
+    def forward(self, x):
+        return x + self.inner.weight.sum()
+class Loop(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Net() for _ in range(2))
+        self.last = layers()
+    def forward(self, x):
+        return sum(layer(x) for layer in self.layers)
+def layers():
+    return [Inner()]
+"""
+
+
+def test_classes_that_another_one_is_made_of_are_not_meant(tmp_path: Path) -> None:
+    file = write(tmp_path, NET + PARTS)
+    assert opened(file, "Net").title == "Net"
+    assert opened(file).title == "Loop"
+    # The two are made of one another: neither is the whole.
+    both = NET + "class Tree(nn.Module):\n    def grow(self): return Net, Leaf\n"
+    both += "class Leaf(nn.Module):\n    def grow(self): return Tree\n"
+    assert problem(write(tmp_path, both)).choices == ("Net", "Tree", "Leaf")
+
+
+def test_the_model_that_a_builder_has_made_is_meant(tmp_path: Path) -> None:
+    text = f"{NET}\ndef build(): return Net(5)\nbody = Net(3)\n"
+    assert opened(write(tmp_path, text)).title == "body"
+    whole = f"{text}model = nn.Sequential(body, nn.Linear(3, 3))\n"
+    assert opened(write(tmp_path, whole)).title == "model"
+
+
 def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
     file = write(
         tmp_path,
