@@ -1,4 +1,7 @@
-"""Complex tensors as pairs of real ones: rules for them, made of the rules for real tensors."""
+"""Complex tensors as pairs of real ones: rules for them, made of the rules for real tensors.
+
+Tensors that are encoded as bytes are moved by the rules as well.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from tvm.relax import op
 from lowerscope.core.lowering.builder import NodeBuilder, cast, torch_common_dtype
 from lowerscope.core.lowering.rule_table import Lower, Refused, Rule, find_rule
 from lowerscope.core.lowering.values import (
+    BYTES,
     COMPLEX,
     EncodedTensor,
     Value,
@@ -46,6 +50,17 @@ _PARTWISE = frozenset(
 )
 """Rules that hold for real and imaginary parts, one by one."""
 
+_MOVES = frozenset(
+    {
+        *("reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose", "t", "permute"),
+        *("movedim", "expand", "identity", "getitem", "select", "slice", "narrow"),
+    }
+)
+"""Rules that move the elements of one tensor, whatever they are."""
+
+_CASTS = frozenset({"to", "float", "double", "half", "bfloat16"})
+"""Rules that read numbers that are encoded as bytes."""
+
 _BILINEAR = frozenset({"matmul", "einsum", "outer", "linear"})
 """Rules for products of two tensors."""
 
@@ -65,11 +80,14 @@ def is_complex(value: Any) -> bool:
 def rule_for(target: Any, args: Any, kwargs: Any) -> Rule | None:
     """Return the rule for a call, or ``None``: that for complex arguments, if there are any."""
     rule = find_rule(target)
-    if (
-        rule is None
-        or rule.name == "check"
-        or not any(map(is_complex, leaves([args, kwargs], slices=True)))
-    ):
+    given = list(leaves([args, kwargs], slices=True))
+    if rule is None or rule.name == "check":
+        return rule
+    if any(isinstance(each, EncodedTensor) and each.dtype in BYTES for each in given):
+        if rule.name in _MOVES:
+            return replace(rule, lower=_of_bytes(rule), exact=True)
+        return replace(rule, exact=True) if rule.name in _CASTS else None
+    if not any(map(is_complex, given)):
         return rule
     if rule.name in OF_COMPLEX:
         return replace(rule, lower=OF_COMPLEX[rule.name], exact=True)
@@ -137,6 +155,23 @@ def complex_of(*values: Value) -> str:
     """Return the complex dtype to which torch promotes these values."""
     dtype = str(torch_common_dtype(*values)).removeprefix("torch.")
     return {"float64": "complex128"}.get(dtype, dtype if dtype in COMPLEX else "complex64")
+
+
+def _of_bytes(rule: Rule) -> Lower:
+    @wraps(rule.lower)
+    def lower(b: NodeBuilder, *args: Any, **kwargs: Any) -> Value:
+        given = list(leaves([args, kwargs]))
+        if any(isinstance(each, torch.dtype) for each in given):
+            return rule.lower(b, *args, **kwargs)
+        dtype = next(each.dtype for each in given if isinstance(each, EncodedTensor))
+
+        def held(value: Any) -> Any:
+            return value.value if isinstance(value, EncodedTensor) else value
+
+        made = rule.lower(b, *_mapped(args, held), **_mapped(kwargs, held))
+        return _mapped(made, lambda each: EncodedTensor(each, dtype) if is_tensor(each) else each)
+
+    return lower
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:

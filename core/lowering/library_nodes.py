@@ -25,6 +25,7 @@ from lowerscope.core.lowering.torch_operators import (
 )
 from lowerscope.core.lowering.types import Info
 from lowerscope.core.lowering.values import (
+    BYTES,
     COMPLEX,
     Dimensions,
     EncodedTensor,
@@ -143,11 +144,12 @@ def has_tensors(info: Info) -> bool:
 
 
 def hinders_rules(
-    args: Any, kwargs: Any, dimensions: Dimensions, *, takes_complex: bool = True
+    args: Any, kwargs: Any, dimensions: Dimensions, *, takes_encoded: bool = True
 ) -> str:
     """Return why only torch can take these values; empty if rules can."""
     for value in leaves([args, kwargs], slices=True):
-        if isinstance(value, EncodedTensor) and not (takes_complex and value.dtype in COMPLEX):
+        ruled = takes_encoded and (COMPLEX.keys() | BYTES)
+        if isinstance(value, EncodedTensor) and not (ruled and value.dtype in ruled):
             return _("TVM has no {dtype}", dtype=value.dtype)
         if isinstance(value, Missing):
             return value.reason

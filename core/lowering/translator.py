@@ -417,7 +417,7 @@ class _Translation:
         Raises `LowerscopeError` if it fails; its emitted bindings are still there.
         """
 
-        hindrance = hinders_rules(args, kwargs, self._dimensions, takes_complex=False)
+        hindrance = hinders_rules(args, kwargs, self._dimensions, takes_encoded=False)
         if hindrance:
             raise LowerscopeError(hindrance, where=own.where)
 

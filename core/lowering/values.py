@@ -34,10 +34,11 @@ COMPLEX = {"complex64": "float32", "complex128": "float64"}
 """Dtypes of complex numbers, with those of their parts, for which there are rules."""
 
 _HELD_AS_PARTS = {"complex32": "float16", **COMPLEX}
-_BYTES = frozenset(
+BYTES = frozenset(
     str(getattr(torch, name)).removeprefix("torch.")
     for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
 )
+"""Dtypes of numbers that are encoded as their bytes."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def held_type(shape: tuple[Any, ...], dtype: str) -> tuple[tuple[Any, ...], str]
         return shape, dtype
     if dtype in _HELD_AS_PARTS:
         return (*shape, 2), _HELD_AS_PARTS[dtype]
-    return (shape, "uint8") if dtype in _BYTES else None
+    return (shape, "uint8") if dtype in BYTES else None
 
 
 def held_as(tensor: torch.Tensor, dtype: str) -> torch.Tensor:
@@ -79,7 +80,7 @@ def held_from(tensor: torch.Tensor) -> torch.Tensor:
     tensor = tensor.resolve_conj().resolve_neg()
     if name in _HELD_AS_PARTS:
         return torch.view_as_real(tensor)
-    return tensor.view(torch.uint8) if name in _BYTES else tensor
+    return tensor.view(torch.uint8) if name in BYTES else tensor
 
 
 def is_size(value: Value) -> bool:

@@ -15,6 +15,8 @@ from lowerscope.core.lowering.rule_table import Refused, exact
 from lowerscope.core.lowering.rules.elementwise import truth
 from lowerscope.core.lowering.rules.shape import broadcast_to, flat
 from lowerscope.core.lowering.values import (
+    BYTES,
+    EncodedTensor,
     Value,
     dtype_name,
     dtype_of,
@@ -161,6 +163,10 @@ def _filled(b: NodeBuilder, shape: Sequence[int], value: Any, dtype: str) -> Val
 
 def convert(b: NodeBuilder, value: Value, dtype: torch.dtype) -> Value:
     """Return `value` converted as in torch: to bool, nonzero is true."""
+    if isinstance(value, EncodedTensor) and value.dtype in BYTES:
+        if str(dtype).removeprefix("torch.") == value.dtype:
+            return value
+        value = _decoded(b, value)
     return truth(b, value) if dtype is torch.bool else _rounded(b, value, dtype_name(dtype))
 
 
@@ -174,6 +180,13 @@ def _rounded(b: NodeBuilder, value: Value, dtype: str) -> Value:
     return cast(b, value, dtype)
 
 
+def _decoded(b: NodeBuilder, value: EncodedTensor) -> Value:
+    """Return the numbers of 8 bits in float32, which has all of them."""
+    all_of_them = torch.arange(256, dtype=torch.uint8).view(getattr(torch, value.dtype))
+    places = b.emit(op.astype(value.value, "int32"))
+    return b.emit(op.take(b.constant(all_of_them.float()), places, 0, mode="fast"))
+
+
 def te_rounded(A: te.Tensor) -> te.Tensor:
     """Return the nearest bfloat16 of each element, of two the even one, as float32."""
 
@@ -183,7 +196,9 @@ def te_rounded(A: te.Tensor) -> te.Tensor:
         up = bits + odd + tirx.const(0x7FFF, "uint32")
         number = tirx.reinterpret("float32", up & tirx.const(0xFFFF0000, "uint32"))
         is_nan = (bits & tirx.const(0x7FFFFFFF, "uint32")) > tirx.const(0x7F800000, "uint32")
-        return tirx.Select(is_nan, A(*i), number)
+        # The upper half of another NaN may be that of an infinity.
+        quiet = tirx.reinterpret("float32", bits | tirx.const(0x00400000, "uint32"))
+        return tirx.Select(is_nan, quiet, number)
 
     return te.compute(A.shape, nearest, name="round")
 

@@ -10,11 +10,14 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
+from tvm import te, tirx
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.rule_table import RULES, Refused, exact
 from lowerscope.core.lowering.values import (
+    BYTES,
+    EncodedTensor,
     Value,
     axis_of,
     dtype_of,
@@ -25,6 +28,7 @@ from lowerscope.core.lowering.values import (
     shape_of,
     simplified,
     size_of,
+    torch_dtype,
 )
 from lowerscope.core.model.texts import _
 
@@ -76,8 +80,36 @@ def reshape(
 ) -> Value:
     shape = size if shape is None else shape
     if sizes and isinstance(sizes[0], torch.dtype):
-        raise Refused(_("it reads the bits as another dtype"))
+        return as_bits(b, input, sizes[0])
     return reshape_to(b, input, flat(sizes) if shape is None else flat([shape]))
+
+
+@exact(aten.view.dtype, name="reshape")
+def as_bits(b: NodeBuilder, input: Value, dtype: torch.dtype) -> Value:
+    """Return the bits of `input` read as another dtype of the same width."""
+    name = str(dtype).removeprefix("torch.")
+    if isinstance(input, EncodedTensor):
+        if input.dtype in BYTES and name == "uint8":
+            return input.value
+        raise Refused(_("it reads the bits as another dtype"))
+    own = dtype_of(input)
+    if own == "uint8" and name in BYTES:
+        return EncodedTensor(input, name)
+    if own == name:
+        return input
+    if not {own, name} <= _OF_BITS or torch_dtype(own).itemsize != dtype.itemsize:
+        raise Refused(_("it reads the bits as another dtype"))
+
+    def te_bits(A: te.Tensor) -> te.Tensor:
+        return te.compute(A.shape, lambda *i: tirx.reinterpret(name, A(*i)), name="bits")
+
+    return b.emit_te(te_bits, input, primfunc_name_hint="bits")
+
+
+_OF_BITS = {
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64"),
+}
 
 
 @exact(aten._unsafe_view.default, torch.reshape, name="reshape")

@@ -234,3 +234,29 @@ def test_small_arguments_and_long_sums_keep_their_digits(preset: str) -> None:
     actual = Execution(build(made.module, target).executable, "main", (x, y)).outputs()
     for ours, exact in zip(actual, model(x.double(), y.double()), strict=True):
         torch.testing.assert_close(ours, exact.float(), rtol=4e-7, atol=0, equal_nan=True)
+
+
+class Bytes(nn.Module):
+    """Weights of 8 bits: all numbers of a dtype, as buffers."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+        self.register_buffer("held", torch.arange(256, dtype=torch.uint8).view(16, 16))
+        self.register_buffer("weight", self.held.view(dtype))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        moved = self.held.view(self.dtype).t().reshape(8, 32)
+        return (
+            self.weight.to(torch.float32) * x,
+            moved.to(torch.bfloat16).float(),
+            self.weight[2:4].view(torch.uint8) + 1,
+        )
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+@pytest.mark.parametrize("name", ["e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz"])
+def test_weights_of_8_bits_are_read_from_their_bytes(
+    name: str, tracer: Literal["fx", "export"]
+) -> None:
+    check(Bytes(getattr(torch, f"float8_{name}")), (torch.randn(16, 16),), tracer, "optimise-cpu")

@@ -26,7 +26,9 @@ ENTRIES = (
     Entry(
         "view of the bits",
         {"x": Tensors(("float32",), (2, 3), layouts=("contiguous",))},
-        in_torch={"x.view(torch.int32)": "it reads the bits as another dtype"},
+        "x.view(torch.int32); aten.view.dtype(x, torch.int32).view(torch.float32) + 1; "
+        "x.to(torch.float16).view(torch.int16); x.double().view(torch.int64)",
+        in_torch={"x.view(torch.int16)": "it reads the bits as another dtype"},
     ),
     Entry(
         "reshape",
