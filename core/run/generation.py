@@ -27,7 +27,7 @@ from lowerscope.core.model.generation_records import (
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import GenerationQuery, answers
-from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.recipe import InputSpec, Recipe
 from lowerscope.core.model.run_records import FAILING, first_difference
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.run.execution import Execution, copied, named_results
@@ -113,14 +113,9 @@ def _traceable(
     """
     while True:
         fixed = {name: each.size for name, each in growing.items() if each.is_fixed}
-        inputs = (
-            msgspec.structs.replace(each, shape=tuple(fixed.get(n, n) for n in each.shape or ()))  # type: ignore[call-overload]
-            for each in decode.inputs
-        )
         recipe = msgspec.structs.replace(
             decode,
-            # The others have the values of this step.
-            inputs=tuple(each for each in inputs if any(isinstance(n, str) for n in each.shape)),
+            inputs=tuple(filter(None, (_with_sizes(each, fixed) for each in decode.inputs))),
             dimensions=tuple(each.dimension for name, each in growing.items() if name not in fixed),
         )
         try:
@@ -141,6 +136,13 @@ def _traceable(
             }
             continue
         return recipe, min((each.steps for each in growing.values()), default=tokens)
+
+
+def _with_sizes(spec: InputSpec, sizes: Mapping[str, int]) -> InputSpec | None:
+    """Return an input with sizes in place of names; ``None`` where that leaves no name."""
+    shape = tuple(sizes.get(n, n) if isinstance(n, str) else n for n in spec.shape or ())
+    has_names = any(isinstance(n, str) for n in shape)
+    return msgspec.structs.replace(spec, shape=shape) if has_names else None
 
 
 def _decoding_of(stages: Stages) -> Decoding:

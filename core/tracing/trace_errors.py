@@ -445,17 +445,3 @@ def narrowed(
         if (first, last) != (low, high):
             return {**ranges, name: (first, last)}
     return None
-    (demand,) = problem.choices
-    for name, (low, high) in ranges.items():
-        first = last = sizes[name]
-        try:
-            while first > low and holds(demand, {name: first - 1}):
-                first -= 1
-            while last < high and holds(demand, {name: last + 1}):
-                last += 1
-            is_met = holds(demand, {name: sizes[name]})
-        except (SyntaxError, NameError, TypeError):
-            continue
-        if is_met and first < last and (first, last) != (low, high):
-            return {**ranges, name: (first, last)}
-    return None
