@@ -132,8 +132,19 @@ def test_classes_that_another_one_is_made_of_are_not_meant(tmp_path: Path) -> No
 def test_the_model_that_a_builder_has_made_is_meant(tmp_path: Path) -> None:
     text = f"{NET}\ndef build(): return Net(5)\nbody = Net(3)\n"
     assert opened(write(tmp_path, text)).title == "body"
-    whole = f"{text}model = nn.Sequential(body, nn.Linear(3, 3))\n"
-    assert opened(write(tmp_path, whole)).title == "model"
+    longer = f"{text}whole = nn.Sequential(body, nn.Linear(3, 3))\n"
+    assert opened(write(tmp_path, longer)).title == "whole"
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("model = Net()", "Net"),
+        ("model = torch.nn.Sequential(Net())", "digits"),
+    ],
+)
+def test_a_name_that_says_nothing_is_not_the_title(tmp_path: Path, line: str, title: str) -> None:
+    assert opened(write(tmp_path, f"{NET}\n{line}\n", "digits.py")).title == title
 
 
 def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
