@@ -194,6 +194,7 @@ def _connected(numbers: Iterable[fx.Node]) -> list[set[fx.Node]]:
 def _closed(nodes: Sequence[fx.Node], sets: list[set[fx.Node]]) -> list[list[fx.Node]]:
     """Return the sets, in order, with the nodes that have to run between their members."""
     order = {node: index for index, node in enumerate(nodes)}
+    read = _all_read(nodes)
     done = False
     while not done:
         done = True
@@ -203,7 +204,7 @@ def _closed(nodes: Sequence[fx.Node], sets: list[set[fx.Node]]) -> list[list[fx.
             one |= added
         merged: list[set[fx.Node]] = []
         for one in sets:
-            for other in [each for each in merged if each & one or _depend(nodes, each, one)]:
+            for other in [each for each in merged if each & one or _depend(read, order, each, one)]:
                 merged.remove(other)
                 one |= other
                 done = False
@@ -231,19 +232,30 @@ def _between(
     return after & before
 
 
-def _depend(nodes: Sequence[fx.Node], one: set[fx.Node], other: set[fx.Node]) -> bool:
-    """Return whether each of two sets reads what the other computes."""
+def _all_read(nodes: Sequence[fx.Node]) -> dict[fx.Node, int]:
+    """Return what each node reads, directly or through others: bits by position in `nodes`."""
+    read: dict[fx.Node, int] = {}
+    for index, node in enumerate(nodes):
+        found = 1 << index
+        for each in node.all_input_nodes:
+            found |= read[each]
+        read[node] = found
+    return read
 
-    def reaches(start: set[fx.Node], goal: set[fx.Node]) -> bool:
-        reached = set(start)
-        for node in nodes:
-            if node not in reached and any(each in reached for each in node.all_input_nodes):
-                if node in goal:
-                    return True
-                reached.add(node)
-        return False
 
-    return reaches(one, other) and reaches(other, one)
+def _depend(
+    read: Mapping[fx.Node, int],
+    order: Mapping[fx.Node, int],
+    one: set[fx.Node],
+    other: set[fx.Node],
+) -> bool:
+    """Return whether each of two sets without a common node reads what the other computes."""
+
+    def reads(reader: set[fx.Node], source: set[fx.Node]) -> bool:
+        places = sum(1 << order[each] for each in source)
+        return any(read[each] & places for each in reader)
+
+    return reads(one, other) and reads(other, one)
 
 
 def _replace(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import functools
 import inspect
 import itertools
 import keyword
@@ -33,6 +34,7 @@ from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
     StateChange,
     cannot_trace,
+    fx_reason,
     is_users_file,
     line_of_code,
     line_of_frame,
@@ -200,6 +202,7 @@ def trace_symbolically(
     tracer = _Tracer(calling, inputs) if split is None else _SplitTracer(calling, inputs, split)
     tracer.modes = {each: each.training for each in model.modules()}
     calls = EagerCalls(trace_symbolically.__code__, split)
+    whole: dict[Note, None] = {}
     try:
         # Same state as in a run, which a model may query.
         with (
@@ -208,6 +211,7 @@ def trace_symbolically(
             calls,
             _classes_of_values(),
             _both_branches(split),
+            _through_wrapped(whole),
             without_compiling(),
         ):
             graph = tracer.trace(model)
@@ -227,7 +231,52 @@ def trace_symbolically(
     graph_module = fx.GraphModule(tracer.root, graph, type(model).__name__)
     _mark_drawn(graph_module, calls)
     lines = {node.name: line for node, line in tracer.lines.items()}
-    return graph_module, lines, (*calls.notes(), *_left_out(changes)), tracer.errors
+    return graph_module, lines, (*calls.notes(), *whole, *_left_out(changes)), tracer.errors
+
+
+@contextmanager
+def _through_wrapped(whole: dict[Note, None]) -> Iterator[None]:
+    """Let functions that ``torch.fx.wrap`` makes nodes be traced in the body, where possible.
+
+    `whole`: takes notes on the others, which stay nodes.
+    """
+    create = fx._symbolic_trace._create_wrapped_func
+
+    def create_wrapped(function: Any) -> Any:
+        as_node = create(function)
+        if not isinstance(function, FunctionType):
+            return as_node
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            proxies = [
+                each
+                for each in pytree.tree_leaves((args, kwargs))
+                if isinstance(each, fx.Proxy) and isinstance(each.tracer, _Tracer)
+            ]
+            if not proxies:
+                return as_node(*args, **kwargs)
+            tracer = cast(_Tracer, proxies[0].tracer)
+            before, caught = len(tracer.graph.nodes), len(tracer.errors)
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                name, reason = function.__name__, fx_reason(error)
+                text = _("{name} is one node: {reason}", name=name, reason=reason)
+                whole[Note(text=text, where=where_of(line_of_code(function.__code__)))] = None
+                made = [*tracer.graph.nodes][before:]
+                for node in reversed(made):
+                    tracer.graph.erase_node(node)
+                del tracer.errors[caught:]
+                return as_node(*args, **kwargs)
+
+        return wrapped
+
+    fx._symbolic_trace._create_wrapped_func = create_wrapped
+    try:
+        yield
+    finally:
+        fx._symbolic_trace._create_wrapped_func = create
 
 
 _RESERVED = {*dir(fx.GraphModule({}, fx.Graph()))} - {*dir(torch.nn.Module())}

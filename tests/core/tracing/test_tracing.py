@@ -144,6 +144,55 @@ class Flow(nn.Module):
         return x + 1 if len(x) > 1 else x  # the length
 
 
+@torch.fx.wrap
+def halved(x: torch.Tensor) -> torch.Tensor:
+    return x.exp() / 2
+
+
+@torch.fx.wrap
+def as_rows(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+    rank = x.dim()
+    return (x.unsqueeze(0) if rank == 1 else x), rank
+
+
+@torch.fx.wrap
+def as_before(x: torch.Tensor, rank: int) -> torch.Tensor:
+    return x.squeeze(0) if rank == 1 else x
+
+
+@torch.fx.wrap
+def positive(x: torch.Tensor) -> torch.Tensor:
+    x = x * 3
+    return x if x.sum() > 0 else -x
+
+
+class Wrapping(nn.Module):
+    def __init__(self, chosen: bool) -> None:
+        super().__init__()
+        self.chosen = chosen
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = halved(x)
+        if self.chosen:
+            return positive(x) + 1
+        x, rank = as_rows(x)
+        return as_before(x + 1, rank)
+
+
+def test_functions_that_are_to_be_nodes_are_traced() -> None:
+    traced = trace(Wrapping(chosen=False), (X,), "auto")
+    assert traced.tracer == "export"
+    assert "as_rows is one node" in traced.notes[0].text
+    expected = Wrapping(chosen=False)(X)
+    torch.testing.assert_close(pytree.tree_leaves(traced.graph_module(X))[0], expected)
+    # What its values decide stays a node.
+    traced = trace(Wrapping(chosen=True), (X,), "fx")
+    names = [each.name for each in traced.graph_module.graph.nodes]
+    assert names == ["x", "exp", "truediv", "positive", "add", "output"]
+    assert [each.text.partition(":")[0] for each in traced.notes] == ["positive is one node"]
+    torch.testing.assert_close(traced.graph_module(-X), Wrapping(chosen=True)(-X))
+
+
 def test_auto_takes_export_where_fx_cannot_and_says_why() -> None:
     traced = trace(Flow(), (X,), "auto")
     assert traced.tracer == "export"
