@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from lowerscope.core.cli.enclosed import WITHOUT, add_sandbox_option
 from lowerscope.core.cli.recipe_options import (
     SOURCE_HELP,
     OneLineParser,
@@ -53,13 +52,13 @@ from lowerscope.core.cli.show import (
     show,
     why,
 )
+from lowerscope.core.cli.supervised import WITHOUT, add_sandbox_option
 from lowerscope.core.cli.tune import add_tune_options, tune
 from lowerscope.core.files import console
 from lowerscope.core.files.cache import LIMIT, cache_size, clear_cache
 from lowerscope.core.files.console import ERROR, MATCH, say
 from lowerscope.core.files.paths import cache_folder, cannot_write, check_not_read, user_path
-from lowerscope.core.files.samples import samples
-from lowerscope.core.files.sources import source_kind, source_path
+from lowerscope.core.files.sources import samples, source_kind, source_path
 from lowerscope.core.ir.libraries import import_libraries
 from lowerscope.core.model.artifacts import ALL, DEFAULT, EXPORTS, PAINTED, PICTURES, parse_wanted
 from lowerscope.core.model.encoding import to_json

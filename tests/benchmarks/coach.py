@@ -14,7 +14,7 @@ from tvm.s_tir import Schedule
 
 from lowerscope.core.build.targets import use_threads
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline, with_pipeline
-from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.run.function_metrics import kept_peaks, peaks_key
 from lowerscope.core.run.standalone import (
     at_sizes,
@@ -23,10 +23,8 @@ from lowerscope.core.run.standalone import (
     static_parameters,
 )
 from lowerscope.core.schedule.applying import apply
-from lowerscope.core.schedule.coach import advice
-from lowerscope.core.schedule.cures import with_cures
-from lowerscope.core.schedule.nests import caches_here
-from lowerscope.core.schedule.price import Rates, predicted_ms, rates_here
+from lowerscope.core.schedule.coach import advice, with_cures
+from lowerscope.core.schedule.price import Rates, caches_here, predicted_ms, rates_here
 from lowerscope.core.schedule.references import first_outputs, function_of, references
 from lowerscope.core.schedule.rules.by_rule import written_by_rule
 from lowerscope.core.stages import Pipeline

@@ -16,8 +16,8 @@ from lowerscope.app.engine.recovery import Recovering
 from lowerscope.app.panes.run.outcomes import Outcomes, Quiet, run_of
 from lowerscope.app.panes.run.run_variants import RunVariants
 from lowerscope.core.files.pipelines_and_schedules import variant_names
+from lowerscope.core.model.comparison_records import GenerationRecord
 from lowerscope.core.model.formatting import estimate_text
-from lowerscope.core.model.generation_records import GenerationRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import GenerationQuery, RunEstimateQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe

@@ -25,8 +25,11 @@ from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_code import ScheduleCode
 from lowerscope.app.panes.schedule.schedule_form import ScheduleForm
 from lowerscope.app.panes.schedule.schedule_history import ScheduleHistory
-from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu, ScheduleMovesPage
-from lowerscope.app.panes.schedule.schedule_tree import ScheduleTree
+from lowerscope.app.panes.schedule.schedule_moves_page import (
+    ScheduleMenu,
+    ScheduleMovesPage,
+    ScheduleTree,
+)
 from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.schedule import name_before_packing, shown_name
