@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lowerscope.core.model.machines import prepare
+from lowerscope.core.model.processors import prepare
 
 if TYPE_CHECKING:
     from lowerscope.core.notebook import explore

@@ -32,9 +32,9 @@ from lowerscope.core.lowering.translator import lower
 from lowerscope.core.lowering.tvm_importers import lower_by_importer, tracer_of
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.dimensions import dimensions_of, traced_sizes
-from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.progress import SILENT, Progress
 from lowerscope.core.model.queries import ANSWERING, Query
 from lowerscope.core.model.recipe import (

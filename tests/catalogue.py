@@ -12,7 +12,7 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
-from lowerscope.core.files.sources import SAMPLES, title_of
+from lowerscope.core.files.samples import SAMPLES, title_of
 
 PROJECT = Path(__file__).parent.parent
 

@@ -25,7 +25,7 @@ sys.dont_write_bytecode = False
 os.environ["LOWERSCOPE_LANGUAGE"] = os.environ.get("LOWERSCOPE_TEST_LANGUAGE", "en")
 
 from lowerscope.core.ir.libraries import read_symbols
-from lowerscope.core.model.machines import prepare
+from lowerscope.core.model.processors import prepare
 from tests.by_file import pytest_testnodedown, pytest_xdist_make_scheduler
 from tests.diagonal import SOAK, many, off_diagonal
 from tests.durations import DurationStore, longest_first, stored_durations

@@ -16,7 +16,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
 from lowerscope.app.kit.canvas.graph_painting import GraphPainter
 from lowerscope.app.shell.welcome_page import PICTURE, picture_of
-from lowerscope.core.files.sources import SAMPLES
+from lowerscope.core.files.samples import SAMPLES
 from lowerscope.core.model.graph import DEFAULT, GraphName, GraphRecord
 from lowerscope.core.model.queries import GraphQuery
 from lowerscope.core.model.recipe import Recipe, Source

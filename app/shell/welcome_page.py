@@ -22,7 +22,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import SHOWN_CHARACTERS, TextMetrics
-from lowerscope.core.files.sources import samples
+from lowerscope.core.files.samples import samples
 from lowerscope.core.model.texts import _
 from lowerscope.resources import PICTURES
 

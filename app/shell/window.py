@@ -379,7 +379,7 @@ class MainWindow(QMainWindow):
 
     def samples(self) -> list[tuple[str, str, str]]:
         """Return the specification, the name and the description of each sample."""
-        from lowerscope.core.files.sources import samples
+        from lowerscope.core.files.samples import samples
 
         return [(f"sample:{each.name}", each.name, each.description) for each in samples()]
 

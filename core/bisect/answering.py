@@ -1,4 +1,4 @@
-"""Answers to why a model differs: the step, in words, with a reproduction."""
+"""Answers to why a model differs: the step, in words, with a reproduction and a bug report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shrinking of a model to the smallest that still shows the fault of a step."""
+"""Shrinking of a model to the smallest program that still shows the fault of a step."""
 
 from __future__ import annotations
 

@@ -606,6 +606,10 @@ def _with_lines(function: tirx.PrimFunc) -> tuple[tirx.PrimFunc, dict[int, Chain
 
 
 # --- LLVM's remarks on a function: loops that it does not vectorize, registers that it spills ---
+# TVM offers no option for remarks. But LLVM reports why a loop is not vectorized if that was
+# requested by the loop itself. So the function's code before optimisation gets that request on each
+# loop, and is compiled once more, as code that a function imports; what LLVM writes to the standard
+# error output is read. The remarks name lines, which are those of the loops.
 
 _COMPILED_NAME, _CODE = "lowerscope_remarks", "lowerscope_content"
 """Names of equal length: they stand in strings as well."""

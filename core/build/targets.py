@@ -15,8 +15,9 @@ import psutil
 import torch
 import tvm
 
-from lowerscope.core.model.machines import MACHINE, TargetRecord, usable_processors
+from lowerscope.core.model.machines import TargetRecord
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.processors import MACHINE, usable_processors
 from lowerscope.core.model.recipe import ANY_PROCESSOR, NATIVE
 from lowerscope.core.model.run_records import were_taken
 from lowerscope.core.model.texts import _, alternatives, enumeration

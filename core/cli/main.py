@@ -58,7 +58,8 @@ from lowerscope.core.files import console
 from lowerscope.core.files.cache import LIMIT, cache_size, clear_cache
 from lowerscope.core.files.console import ERROR, MATCH, say
 from lowerscope.core.files.paths import cache_folder, cannot_write, check_not_read, user_path
-from lowerscope.core.files.sources import samples, source_kind, source_path
+from lowerscope.core.files.samples import samples
+from lowerscope.core.files.sources import source_kind, source_path
 from lowerscope.core.ir.libraries import import_libraries
 from lowerscope.core.model.artifacts import ALL, DEFAULT, EXPORTS, PAINTED, PICTURES, parse_wanted
 from lowerscope.core.model.encoding import to_json

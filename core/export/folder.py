@@ -36,7 +36,6 @@ from lowerscope.core.export.reproducing import (
     compiled_files,
     reproduction,
 )
-from lowerscope.core.files.graph_formats import TEXT_FORMATS
 from lowerscope.core.files.paths import check_not_read, user_path
 from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.files.report import report_html
@@ -49,7 +48,14 @@ from lowerscope.core.model.artifacts import (
     parse_wanted,
 )
 from lowerscope.core.model.comparison_records import Variant
-from lowerscope.core.model.graph import DEFAULT, LEVELS, GraphName, GraphRecord, TextMetrics
+from lowerscope.core.model.graph import (
+    DEFAULT,
+    LEVELS,
+    TEXT_FORMATS,
+    GraphName,
+    GraphRecord,
+    TextMetrics,
+)
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress, Silent
 from lowerscope.core.model.queries import ExportQuery, ReasonsQuery, RunQuery, answers

@@ -61,8 +61,8 @@ from lowerscope.core.files.sources import (
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
 from lowerscope.core.lowering.library_nodes import MethodCall, ModuleCall, content_of_module
-from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.recipe import Recipe, Step, overrides_on
 from lowerscope.core.model.schedule import SCHEDULING, VECTOR_MATH
 from lowerscope.core.model.texts import _

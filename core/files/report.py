@@ -45,8 +45,9 @@ from lowerscope.core.model.formatting import (
     verdict_words,
 )
 from lowerscope.core.model.graph import STRATEGY_NAMES
-from lowerscope.core.model.machines import MACHINE, processor_name
+from lowerscope.core.model.machines import processor_name
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.recipe import Recipe, to_json
 from lowerscope.core.model.run_records import (
     COMPARED,

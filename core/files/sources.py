@@ -16,51 +16,18 @@ import re
 import zipfile
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePath
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
 from lowerscope.core.files.paths import check_readable, read_plain, user_path, why_unreadable
+from lowerscope.core.files.samples import SAMPLES
 from lowerscope.core.model.dimensions import EXTENT
 from lowerscope.core.model.encoding import NO_PYTHON
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.recipe import SEEDS, InputSpec, Recipe, Source, Step
 from lowerscope.core.model.texts import _, sentences
 from lowerscope.resources import SAMPLES as FOLDER
-
-# --- Bundled samples: their names and descriptions ---
-
-SAMPLES = (
-    "matmul_relu",
-    "matmul",
-    "fashion_mlp",
-    "conv_net",
-    "resnet18",
-    "depthwise_net",
-    "transformer_block",
-    "mlp_tvmscript",
-)
-"""The names of the samples, in the order in which a learner meets them."""
-
-
-class Sample(NamedTuple):
-    """A bundled sample: its name and one-line description."""
-
-    name: str
-    description: str
-
-
-def samples() -> tuple[Sample, ...]:
-    """Return every sample with the first line of its file, which is the first of its docstring."""
-    # `tests.catalogue` extracts these texts from the files.
-    return tuple(Sample(name, _(title_of(name))) for name in SAMPLES)
-
-
-def title_of(name: str) -> str:
-    """Return the description of a sample, in English."""
-    with (FOLDER / f"{name}.py").open(encoding="utf-8") as file:
-        return file.readline().strip().removeprefix('"""').removesuffix('"""').strip()
-
 
 PREFIX = "sample:"
 

@@ -1,4 +1,4 @@
-"""Records of variants, and of one tensor of a run beside torch's."""
+"""Records of variants, of one tensor of a run beside torch's, and of generations of tokens."""
 
 from __future__ import annotations
 

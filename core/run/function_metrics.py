@@ -38,8 +38,9 @@ from lowerscope.core.files.paths import cache_folder
 from lowerscope.core.ir.relax import bound_in, callee_of, entity_of, relax_functions
 from lowerscope.core.ir.tensorir import dtype_of, operator_name, parameters_of, prim_funcs_of
 from lowerscope.core.model.encoding import UNREADABLE
-from lowerscope.core.model.machines import MACHINE, cache_sizes, processor_name
+from lowerscope.core.model.machines import processor_name
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE, cache_sizes
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import (
     CheckQuery,

@@ -1,4 +1,4 @@
-"""Reasons why a scheduled function is slow, each with its figure and the primitive that cures it.
+"""Reasons why a scheduled function is slow, each with its figure and the primitives that cure it.
 
 A rule reads the loop nests alone, without building anything, so that an answer takes milliseconds.
 Nests with a small share of the predicted time are left out.
@@ -38,6 +38,8 @@ from lowerscope.core.schedule.rules.recorder import STACK, WORTH_THREADS, Machin
 from lowerscope.core.schedule.step_errors import StepFailed
 
 # --- Primitives that cure the coach's warnings, to be applied as one change ---
+# A cure is written for the nest of its warning, in several variants where sizes are to be chosen.
+# The one with the shortest predicted time is kept, unless nothing becomes faster by it.
 
 _GAIN = 0.98
 """Share of the predicted time that a cure may leave."""

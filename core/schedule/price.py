@@ -28,7 +28,7 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.ir.tensorir import ARITHMETIC, collected, known, loads_in, operator_name
-from lowerscope.core.model.machines import cache_sizes
+from lowerscope.core.model.processors import cache_sizes
 from lowerscope.core.model.schedule_records import Peaks
 from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place, places

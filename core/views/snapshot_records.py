@@ -1,4 +1,4 @@
-"""Assembly of a recipe's records from the results of its stages, with externals and notes."""
+"""A recipe's records, from the results of its stages: its functions, externals and notes."""
 
 from __future__ import annotations
 

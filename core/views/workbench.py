@@ -19,9 +19,9 @@ from tvm.s_tir import Schedule
 from lowerscope.core.build.assembly import scalar_loops, spills_of
 from lowerscope.core.build.build import compile_function
 from lowerscope.core.ir.tensorir import known
-from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import (
     ByRuleQuery,

@@ -14,7 +14,7 @@ from tvm.s_tir import Schedule
 
 from lowerscope.core.build.targets import use_threads
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline, with_pipeline
-from lowerscope.core.model.machines import MACHINE
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.run.function_metrics import kept_peaks, peaks_key
 from lowerscope.core.run.standalone import (
     at_sizes,

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from lowerscope.core.files.sources import sample_path, samples
+from lowerscope.core.files.samples import samples
+from lowerscope.core.files.sources import sample_path
 from lowerscope.core.model.recipe import InputSpec, Source
 from lowerscope.core.sources.input_values import picture_of
 from lowerscope.core.sources.opened_model import LoadedModel

@@ -687,7 +687,7 @@ class ExportCommands(QObject):
         if not canvas.graph().boxes:
             return
         from lowerscope.app.kit.canvas.graph_painting import write_picture
-        from lowerscope.core.files.graph_formats import TEXT_FORMATS
+        from lowerscope.core.model.graph import TEXT_FORMATS
 
         kinds = _(
             "SVG (*.svg);;PDF (*.pdf);;PNG (*.png);;"

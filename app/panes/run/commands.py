@@ -27,8 +27,8 @@ from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.run.run_variants import differing, runs_alone, select_next, starting
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.model.comparison_records import ReferenceDtype, Variant
-from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.queries import ReasonsQuery
 from lowerscope.core.model.run_records import LEAST, MOST, REPEATS, Measuring
 from lowerscope.core.model.texts import _

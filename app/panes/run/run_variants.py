@@ -1,4 +1,4 @@
-"""Variants: cached runs of one source, side by side, and batches of runs."""
+"""Cached runs of one source: outcomes for undo, variants side by side, and batches of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scheduled function: its record after the current step, its primitives, and their previews."""
+"""The scheduled function: its record after the current step, its history, primitives, previews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The primitives for the selection: in the pane, and as a menu."""
+"""The loop tree of a scheduled function, and the primitives for the selection in it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lowerscope.core.model.machines import prepare
+from lowerscope.core.model.processors import prepare
 from lowerscope.core.run.tuning.measurers import LENGTH, Bench, Message, frame
 
 _DIE_WITH_PARENT = 1

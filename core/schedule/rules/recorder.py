@@ -16,7 +16,7 @@ from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlock, Schedule
 
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, collected, known, mentions, operator_name
-from lowerscope.core.model.machines import MACHINE
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Reference
 from lowerscope.core.model.texts import Reason, _, reason
 from lowerscope.core.schedule.applying import apply

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lowerscope.core.files.pipelines_and_schedules import PRESETS, with_pipeline
-from lowerscope.core.files.sources import samples
+from lowerscope.core.files.samples import samples
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, Strategy, with_bound_params
 from lowerscope.core.model.snapshot import Preset

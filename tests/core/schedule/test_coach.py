@@ -15,8 +15,8 @@ from tvm.s_tir import Schedule
 from lowerscope.core.build.assembly import scalar_loops, spills_of
 from lowerscope.core.build.build import compile_function
 from lowerscope.core.build.targets import make_target
-from lowerscope.core.model import machines
-from lowerscope.core.model.machines import cache_sizes
+from lowerscope.core.model import processors
+from lowerscope.core.model.processors import cache_sizes
 from lowerscope.core.model.schedule import At
 from lowerscope.core.schedule.applying import apply
 from lowerscope.core.schedule.coach import advice, compiled_advice, with_cures
@@ -204,7 +204,7 @@ def test_caches_are_usual_where_the_system_does_not_tell_their_sizes(
         (folder / "level").write_text(f"{level}\n")
         if size is not None:
             (folder / "size").write_text(f"{size}\n")
-    monkeypatch.setattr(machines, "Path", lambda _folder: tmp_path)
+    monkeypatch.setattr(processors, "Path", lambda _folder: tmp_path)
     cache_sizes.cache_clear()
     try:
         assert caches_here() == Caches(64 << 10, 512 << 10)

@@ -15,6 +15,10 @@ from lowerscope.core.model.graph import TITLE_BAR
 from lowerscope.core.views.graph.layout.rank import OUT, LayeredCluster, LayeredGraph, Subgraph
 
 # --- Horizontal coordinates by the method of Brandes and Köpf (2002), with four changes ---
+# Vertices have extents to the left and to the right. Edges may end beside the middle of a vertex,
+# so the vertices of a block need not have one x. Blocks are placed by longest paths over the graph
+# of blocks instead of the paper's classes. Pairs of vertices that must be aligned (those of long
+# edges, and of the graph's spine) are selected first and hold in all four alignments.
 
 BOX_GAP = 24.0
 """Separation of two boxes, in pixels."""
