@@ -542,13 +542,10 @@ def _table(facts: Sequence[Fact]) -> Markup:
     rows = list[str]()
     for fact in facts:
         if fact.code:
-            pattern = (
-                '<tr><td colspan="2" style="background-color:{0};font-family:\'{1}\';'
-                'font-size:{2}pt;padding:3px">{3}</td></tr>'
-            )
-            font, ground = code_font(), theme.current().code_ground
-            code = breakable(fact.text)
-            rows.append(markup(pattern, ground, font.family(), str(font.pointSizeF()), code))
+            pattern = '<tr><td colspan="2" style="{0};padding:3px">{1}</td></tr>'
+            font = f"font-family:'{code_font().family()}';font-size:{code_font().pointSizeF()}pt"
+            style = f"background-color:{theme.current().code_ground};{font}"
+            rows.append(markup(pattern, style, breakable(fact.text)))
             continue
         pattern = '<tr><td width="{0}" style="padding-right:4px">{1}</td><td>{2}</td></tr>'
         label = _worded(fact.label, theme.current().quiet)
