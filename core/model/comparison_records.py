@@ -539,7 +539,9 @@ class TokenFault(msgspec.Struct, frozen=True, kw_only=True):
 class GenerationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The calls of a generation up to the first that differs, by one executable.
 
-    ``prefill`` and ``decode`` are the recipes of its two functions, with the dimensions that grow.
+    ``prefill`` and ``decode`` are the recipes of its functions, with the dimensions that grow.
+    ``later`` are those of decode steps that need a function of their own, such as from where the
+    window of a cache is full: `Source.after` says from which step on.
     """
 
     verdict: OutputVerdict
@@ -549,6 +551,17 @@ class GenerationRecord(msgspec.Struct, frozen=True, kw_only=True):
     build_ms: float
     prefill: Recipe
     decode: Recipe
+    later: tuple[Recipe, ...] = ()
+
+    @property
+    def steps(self) -> tuple[Recipe, ...]:
+        """The recipes of the decode steps, in order."""
+        return (self.decode, *self.later)
+
+    def recipe_of(self, token: int) -> Recipe:
+        """Return the recipe of the function that gives a token, from 0."""
+        begun = (each for each in self.steps if each.source.after < token)
+        return max(begun, key=lambda each: each.source.after, default=self.prefill)
 
     @property
     def same(self) -> int:

@@ -276,7 +276,7 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
         load_into(built, arrays, source.params)
     examples = _examples(entry, built, file, path)
     return OpenedModel(
-        title=_title(source, name, built),
+        title=_title(source, name, built, path),
         path=path,
         entry=name,
         description=_description(file),
@@ -411,12 +411,15 @@ def _open_handed(source: Source, seed: int) -> OpenedModel:
     )
 
 
-def _title(source: Source, entry: str, built: Any) -> str:
+def _title(source: Source, entry: str, built: Any, path: Path) -> str:
     if source.spec.startswith(PREFIX):
         return source.spec.removeprefix(PREFIX)
-    # ``entry = Net`` says less than the class.
-    is_named = entry != "entry" or not isinstance(built, torch.nn.Module)
-    return entry if is_named else type(built).__name__
+    if source.entry or entry not in USUAL_NAMES or not isinstance(built, torch.nn.Module):
+        return entry
+    # ``entry = Net`` and ``model = Net()`` say less than the class, and that less than the file
+    # where it is one of torch's own.
+    made = type(built)
+    return path.stem if made.__module__.startswith("torch.") else made.__name__
 
 
 def _signature_of_module(module: Any, path: Path) -> Signature:
@@ -628,6 +631,9 @@ BUILDERS = (
     "get_model",
 )
 """Names of functions that count as model builders without an annotation."""
+
+USUAL_NAMES = (*BUILDERS, "entry", "net", "network", "module")
+"""Names of entries that say nothing about a model."""
 
 LOOKED_FOR = _(
     "An entry is an nn.Module class or instance, an IRModule, a TensorIR function (PrimFunc), or a "

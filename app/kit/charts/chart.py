@@ -14,6 +14,7 @@ from PySide6.QtGui import (
     QMouseEvent,
     QPainter,
     QPaintEvent,
+    QPolygonF,
     QResizeEvent,
     QShowEvent,
     QWheelEvent,
@@ -271,8 +272,8 @@ class Chart(QWidget):
         room: float = 1e6,
         angle: float = 0.0,
         ground: str = "",
-    ) -> None:
-        """Write a line of text at a position in the widget.
+    ) -> QPolygonF:
+        """Write a line of text at a position in the widget; return the area that it takes.
 
         `align` is the share of the text that is left of the position, and above it; text wider than
         `room` is elided.
@@ -290,6 +291,7 @@ class Chart(QWidget):
         self._added.append(item)
         if ground:
             self._fill(QRectF(item.pos(), box.size()).adjusted(-2, 0, 2, 0), ground)
+        return item.mapToParent(box)
 
     def _fill(self, area: QRectF, colour: str) -> None:
         """Fill a part of the widget, below the texts."""

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any, Literal
 
 from PySide6.QtCore import QPointF, QRectF, QSize, QSizeF, Qt, Signal
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QPolygonF
 from PySide6.QtWidgets import QGraphicsLineItem, QGraphicsRectItem, QSizePolicy
 
 from lowerscope.app.kit import theme
@@ -672,7 +672,7 @@ class Roofline(Chart):
         self._write(_("FLOP per byte"), corner, colours.quiet, (1, 1))
         above = QPointF(2 + line / 2, self._area().top())
         self._write("GFLOP/s", above, colours.quiet, (1, 0.5), angle=-90)
-        limits = self._limits()[1:]
+        limits, names = self._limits()[1:], []
         for limit, style in zip(limits, _STYLES, strict=False):
             # Starts outside the view, along a slope of 1.
             x, y = [limit.x - 9, limit.x, right], [peak - 9, peak, peak]
@@ -680,8 +680,9 @@ class Roofline(Chart):
             self._plot.addItem(pg.PlotCurveItem(x, y, pen=pen))
             # Between two lines that are close to one another, there is no room for a name.
             near = limit is limits[0] and self._gap(limit.x, limits[-1].x, peak) < 1.2 * line
-            self._write_along(limit.text, limit.x, peak, below=near and len(limits) > 1)
-        self._draw_marks(pg)
+            below = near and len(limits) > 1
+            names.append(self._write_along(limit.text, limit.x, peak, below=below))
+        self._draw_marks(pg, names)
 
     def _gap(self, x: float, other: float, y: float) -> float:
         """Return the distance of the slopes of two roofs, whose corners are at a height."""
@@ -690,7 +691,7 @@ class Roofline(Chart):
         apart = abs(self._to_widget(other, y).x() - corner.x())
         return apart * abs(way.y()) / math.hypot(way.x(), way.y())
 
-    def _write_along(self, text: str, x: float, y: float, *, below: bool) -> None:
+    def _write_along(self, text: str, x: float, y: float, *, below: bool) -> QPolygonF:
         """Write the name of a limit along its line, above or below it, near the corner."""
         corner, area = self._to_widget(x, y), self._area()
         way = corner - self._to_widget(x - 1, y - 1)
@@ -700,12 +701,15 @@ class Roofline(Chart):
         angle = math.degrees(math.atan2(way.y(), way.x()))
         end = corner - way * (12 / length)
         anchor = (1, -0.2 if below else 1.2)
-        self._write(text, end, theme.current().quiet, anchor, angle=angle, room=room)
+        return self._write(text, end, theme.current().quiet, anchor, angle=angle, room=room)
 
-    def _draw_marks(self, pg: Any) -> None:
-        colours, right = theme.current(), self._area().right()
+    def _draw_marks(self, pg: Any, taken: list[QPolygonF]) -> None:
+        """Draw the marks, with their names where they cover the least of each other and `taken`."""
+        colours = theme.current()
         marks = sorted(self._shown, key=lambda each: -each.gflops)
-        for mark, height in zip(marks, self._heights(marks), strict=True):
+        places = [self._to_widget(math.log10(m.intensity), math.log10(m.gflops)) for m in marks]
+        taken = [*taken, *(QPolygonF(_around(place, 10, 10)) for place in places)]
+        for mark, place in zip(marks, places, strict=True):
             ink = colours.accent if mark.role in ("here", "best") else colours.neutral
             x, y = math.log10(mark.intensity), math.log10(mark.gflops)
             symbol, size = _FORMS[mark.role]
@@ -714,23 +718,23 @@ class Roofline(Chart):
             self._plot.addItem(
                 pg.ScatterPlotItem([x], [y], symbol=symbol, size=size, pen=pen, brush=brush)
             )
-            place, text = self._to_widget(x, y), f"{mark.name} {_figure(mark.gflops)}"
-            place.setY(height)
-            fits = place.x() + _BESIDE + self._metrics.horizontalAdvance(text) <= right
-            place.setX(place.x() + (_BESIDE if fits else -_BESIDE))
-            self._write(text, place, ink, (0 if fits else 1, 0.5), ground=colours.panel)
+            text = f"{mark.name} {_figure(mark.gflops)}"
+            middle = self._middle_of_name(place, self._metrics.horizontalAdvance(text), taken)
+            taken.append(self._write(text, middle, ink, (0.5, 0.5), ground=colours.panel))
 
-    def _heights(self, marks: Sequence[Mark]) -> list[float]:
-        """Return the heights of the marks' names, from the top: apart, and above the axis."""
-        found, least = [], -math.inf
-        for mark in marks:
-            least = max(self._to_widget(0, math.log10(mark.gflops)).y(), least + _LINE)
-            found.append(least)
-        most = self._area().bottom() - _LINE / 2
-        for number in reversed(range(len(found))):
-            most = found[number] = min(found[number], most)
-            most -= _LINE
-        return found
+    def _middle_of_name(self, place: QPointF, width: float, taken: list[QPolygonF]) -> QPointF:
+        """Return where near its mark a name of a width covers the least of what is taken."""
+        area, beside = QPolygonF(self._area()), _BESIDE + width / 2
+        aside = (0.0, width / 2, -width / 2, beside, -beside)
+        ways = [(beside, 0.0), (-beside, 0.0)]
+        ways += [(x, y * _LINE) for y in (-1, 1, -2, 2) for x in aside]
+
+        def covered(middle: QPointF) -> float:
+            name = QPolygonF(_around(middle, width, _LINE))
+            inside = _size(name.intersected(area))
+            return width * _LINE - inside + sum(_size(name.intersected(each)) for each in taken)
+
+        return min((place + QPointF(*way) for way in ways), key=lambda each: round(covered(each)))
 
     def _draw_current(self, pg: Any) -> None:
         x, y = self._place(self._here)
@@ -741,6 +745,17 @@ class Roofline(Chart):
 def _value(intensity: float, gflops: float, text: str) -> Value:
     x = math.log10(intensity)
     return Value(x, x, math.log10(gflops), text)
+
+
+def _around(middle: QPointF, width: float, height: float) -> QRectF:
+    """Return the rectangle of a size around its middle."""
+    return QRectF(middle.x() - width / 2, middle.y() - height / 2, width, height)
+
+
+def _size(area: QPolygonF) -> float:
+    """Return the size of the rectangle around an area."""
+    around = area.boundingRect()
+    return around.width() * around.height()
 
 
 def _decades(low: float, high: float) -> list[float]:

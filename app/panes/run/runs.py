@@ -377,9 +377,14 @@ class Generations(KeptAnswer[GenerationRecord]):
         if record is not None and recipe is not None:
             self._document.change(record.prefill if recipe.source.decode else record.decode)
 
+    def open_token(self, token: int) -> None:
+        """Open the function that gave a token of the last generation."""
+        if self.record is not None:
+            self._document.change(self.record.recipe_of(token))
+
     def _part_of(self, recipe: Recipe) -> Recipe:
         """Return a recipe without what differs between the prefill and the decode step."""
-        source = msgspec.structs.replace(recipe.source, decode=False)
+        source = msgspec.structs.replace(recipe.source, decode=False, after=0)
         return msgspec.structs.replace(recipe, source=source, inputs=(), dimensions=())
 
 

@@ -199,10 +199,10 @@ class TokensPage(SeenPage):
         if record is None or record.fault is None or recipe is None:
             return
         self._awaited = record.fault.node
-        if recipe.source.decode == (record.fault.entry == "decode"):
+        if recipe == record.recipe_of(record.fault.token):
             self._select_awaited()
         else:
-            self._generations.open_entry()
+            self._generations.open_token(record.fault.token)
 
     def _select_awaited(self) -> None:
         snapshot, node = self._document.snapshot, self._awaited

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QToolTip
+from PySide6.QtWidgets import QApplication, QGraphicsSimpleTextItem, QGraphicsView, QToolTip
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
@@ -187,6 +187,25 @@ def test_places_are_on_logarithmic_scales(qtbot: QtBot) -> None:
     assert tenfold.y() - more.y() == pytest.approx(once.y() - tenfold.y())
     # The corner of memory and arithmetic is inside.
     assert plot.rect().contains(plot.place_of(1).toPoint())
+
+
+def test_names_of_near_marks_cover_no_mark_and_no_name(qtbot: QtBot) -> None:
+    plot = roofline(qtbot)
+    marks = (
+        Mark("now", 3, 12, "here"),
+        Mark("before", 3.2, 9, "before"),
+        Mark("best", 2.5, 10, "best"),
+        Mark("unscheduled", 9, 9, "other"),
+    )
+    plot.set_plot(ROOFS, marks)
+    texts = plot.findChildren(QGraphicsView)[0].items()
+    names = [each for each in texts if isinstance(each, QGraphicsSimpleTextItem)]
+    shown = {each.text(): each.sceneBoundingRect() for each in names if each.rotation() == 0}
+    found = [area for text, area in shown.items() if text.split()[0] in {m.name for m in marks}]
+    assert len(found) == 4
+    for number, area in enumerate(found):
+        assert not any(area.intersects(other) for other in found[number + 1 :])
+        assert not any(area.contains(plot.place_of(3 + place)) for place in range(4))
 
 
 def test_marks_are_read_by_keys(qtbot: QtBot) -> None:

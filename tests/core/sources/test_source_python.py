@@ -103,6 +103,17 @@ def test_the_only_model_of_a_file_is_meant_before_its_classes(tmp_path: Path) ->
     assert opened(file).title == "other"
 
 
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("model = Net()", "Net"),
+        ("model = torch.nn.Sequential(Net())", "digits"),
+    ],
+)
+def test_a_name_that_says_nothing_is_not_the_title(tmp_path: Path, line: str, title: str) -> None:
+    assert opened(write(tmp_path, f"{NET}\n{line}\n", "digits.py")).title == title
+
+
 def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
     file = write(
         tmp_path,
