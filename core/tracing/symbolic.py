@@ -272,7 +272,7 @@ def _through_wrapped(whole: dict[Note, None]) -> Iterator[None]:
 
         return wrapped
 
-    fx._symbolic_trace._create_wrapped_func = create_wrapped
+    fx._symbolic_trace._create_wrapped_func = create_wrapped  # type: ignore[assignment]
     try:
         yield
     finally:
