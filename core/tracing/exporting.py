@@ -337,7 +337,7 @@ def functional_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
     Raises `LowerscopeError` (code ``"try-fx"``) if torch cannot make one.
     """
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _operators_listed_once():
             return _module_of(program.run_decompositions({}))
     except Exception as error:  # torch raises several types for what it cannot replace
         raise cannot_replace(error) from error
@@ -345,8 +345,22 @@ def functional_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
 
 def decomposed_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
     """Return the graph of `program` in core ATen operators, none of them in-place."""
-    with torch.no_grad():
+    with torch.no_grad(), _operators_listed_once():
         return _module_of(program.run_decompositions())
+
+
+@contextmanager
+def _operators_listed_once() -> Iterator[None]:
+    """Let torch list all its operators once for a program: it does for each namespace, in 70 ms."""
+    from torch._export import utils
+
+    list_all = utils._materialize_cpp_cia_ops
+    list_all()
+    utils._materialize_cpp_cia_ops = lambda: None
+    try:
+        yield
+    finally:
+        utils._materialize_cpp_cia_ops = list_all
 
 
 def _module_of(program: torch.export.ExportedProgram) -> fx.GraphModule:
