@@ -64,7 +64,9 @@ def run_and_wait(qtbot: QtBot, window: MainWindow) -> None:
     window.commands.action("run").trigger()
 
     def ended() -> None:
-        assert document.run_record is not None or not document.running
+        # The first of its figures come while it still runs.
+        assert not document.running
+        assert document.run_record is not None or document.problems
 
     qtbot.waitUntil(ended, timeout=PATIENCE)
     assert document.run_record is not None, document.problems
