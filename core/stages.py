@@ -327,7 +327,7 @@ class Stages:
 
         def make() -> OpenedModel:
             if recipe.source.decode:
-                return decode_step(self._prefill.opened, recipe.seed)
+                return decode_step(self._prefill.opened, recipe.seed, recipe.source.after)
             self._progress.report(_("Opening the model"))
             return open_model(recipe.source, recipe.seed)
 
@@ -350,7 +350,7 @@ class Stages:
     @property
     def _prefill(self) -> Stages:
         """The stages of the model whose decode step this is."""
-        source = msgspec.structs.replace(self.recipe.source, decode=False)
+        source = msgspec.structs.replace(self.recipe.source, decode=False, after=0)
         recipe = msgspec.structs.replace(self.recipe, source=source, inputs=(), dimensions=())
         return Stages(recipe, self._progress, self._memo, self._files, self._replays)
 
@@ -814,7 +814,6 @@ _ANSWERING = (
     "run.kept_run",
     "run.tuning.tuning",
     "views.explanations",
-    "views.functions",
     "views.fusion",
     "views.graph_records",
     "views.module_difference",

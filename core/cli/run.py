@@ -29,11 +29,14 @@ from lowerscope.core.files.report import check_report, write_report
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     ErrorBudget,
+    GenerationRecord,
     SampleRun,
     Variant,
     WeightDtype,
     agreement_lines,
     fastest,
+    fault_text,
+    generation_text,
     our_times,
     ratio_of,
 )
@@ -55,7 +58,6 @@ from lowerscope.core.model.formatting import (
     unreliable_text,
     verdict_words,
 )
-from lowerscope.core.model.generation_records import GenerationRecord, fault_text, generation_text
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.machines import parse_limit
 from lowerscope.core.model.problems import LowerscopeError, listed
@@ -306,7 +308,7 @@ def _generate(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -
     with on_terminal_line() as progress:
         record = pipeline.answer(GenerationQuery(recipe, options.tokens), progress)
     code = DIFFER if record.verdict in failing_verdicts(options) else MATCH
-    recipes = (record.prefill, record.decode)
+    recipes = (record.prefill, *record.steps)
     for note in dict.fromkeys(each for one in recipes for each in note_lines(pipeline, one)):
         say(_("note: {note}", note=note))
     return code, to_json(record) if options.json else "\n".join(_generation_lines(record))
@@ -335,7 +337,8 @@ def _generation_lines(record: GenerationRecord) -> Iterator[str]:
         "Built in {time}: one executable for prefill and decode",
         time=duration_text(record.build_ms),
     )
-    yield from (f"  {each.name} = {each.low}..{each.high}" for each in record.decode.dimensions)
+    for step in record.steps:
+        yield from (f"  {each.name} = {each.low}..{each.high}" for each in step.dimensions)
 
 
 class _Told(Silent):

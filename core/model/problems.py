@@ -26,6 +26,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     # ``"try-export"`` and ``"try-fx"`` (the other tracer may work), ``"own-translator"`` (TVM's
     # importer does not do it, Lowerscope's translator may), ``"trust"`` (the file runs code when it
     # is opened), ``"unseen"`` (``choices`` are files that have to be shown before they run),
+    # ``"fixed-dimension"`` (a model does not take all sizes; ``choices`` is the condition),
     # ``"missing-function"`` (``choices`` are the names of functions that no file registers),
     # ``"not-kept"`` (it would have to be derived first), ``"cancelled"`` (``where`` is the call of
     # a run that had to be killed), ``"crashed"`` (``choices`` are the ids of the FX nodes that did

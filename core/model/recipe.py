@@ -91,6 +91,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     # Open the decode step of a language model: the call with what ``next_inputs`` of the file makes
     # of the outputs of the call before.
     decode: bool = False
+    after: int = 0  # decode steps before the one that is opened
 
 
 class Override(msgspec.Struct, frozen=True, kw_only=True):

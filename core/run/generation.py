@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -17,7 +17,7 @@ from tvm import ir, relax, tirx
 from lowerscope.core.build.build import RecordedBuild, recorded_build, register_library
 from lowerscope.core.build.targets import use_threads
 from lowerscope.core.files.memo import key_of
-from lowerscope.core.model.generation_records import (
+from lowerscope.core.model.comparison_records import (
     CacheTensor,
     Entry,
     GenerationRecord,
@@ -27,21 +27,22 @@ from lowerscope.core.model.generation_records import (
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import GenerationQuery, answers
-from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.recipe import InputSpec, Recipe
 from lowerscope.core.model.run_records import FAILING, first_difference
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.run.execution import Execution, copied, named_results
 from lowerscope.core.run.implementations import check_callable, judge_run
 from lowerscope.core.run.node_runs import node_runs
-from lowerscope.core.sources.decoding import Decoding, greedy
+from lowerscope.core.sources.decoding import Decoding, Growing, greedy
 from lowerscope.core.sources.opened_model import in_eval_mode
 from lowerscope.core.sources.pytree import is_result, leaves, mapped
 from lowerscope.core.sources.user_code import user_code
 from lowerscope.core.stages import Pipeline, Stages
+from lowerscope.core.tracing.trace_errors import narrowed
 
 PREFILL: Entry = "prefill"
 DECODE: Entry = "decode"
-"""Names of the functions of the linked module."""
+"""Names of functions of the linked module; further decode steps have a number behind it."""
 
 
 @answers(GenerationQuery)
@@ -49,38 +50,99 @@ def generate(query: GenerationQuery, pipeline: Pipeline, job: Progress) -> Gener
     """Generate tokens, and compare each call with torch's: see `GenerationRecord`."""
     recipe = query.recipe
     use_threads(recipe.threads)
-    prefill, decode = generation_recipes(pipeline, recipe, query.tokens, job)
-    stages = pipeline.stages(prefill, job), pipeline.stages(decode, job)
-    for each in stages:
+    prefill, *steps = (
+        pipeline.stages(each, job)
+        for each in generation_recipes(pipeline, recipe, query.tokens, job)
+    )
+    for each in (prefill, *steps):
         each.check_runs_here(_("the generation of tokens"))
         check_callable(each)
-    return _Generation(*stages, job).run(query.tokens)
+    return _Generation(prefill, steps, job).run(query.tokens)
 
 
 def generation_recipes(
     pipeline: Pipeline, recipe: Recipe, tokens: int, job: Progress
-) -> tuple[Recipe, Recipe]:
-    """Return the recipes of the prefill and of the decode step.
+) -> Iterator[Recipe]:
+    """Yield the recipes of the prefill and of the decode step.
 
     The inputs of the decode step whose sizes change have named dimensions: those of the recipe that
-    are not the prefill's, and others by their own names.
+    are not the prefill's, and others by their own names. Where one graph does not take all sizes
+    that `tokens` need, as with a cache whose window gets full, there are several steps.
 
-    Raises `LowerscopeError` if the source has no decode step.
+    Raises `LowerscopeError` if the source has no decode step, or if it needs more than a few
     """
     replace = msgspec.structs.replace
-    source = replace(recipe.source, decode=False)
+    source = replace(recipe.source, decode=False, after=0)
     given = () if recipe.source.decode else recipe.inputs
     named = {each for spec in given for each in spec.shape or ()}
     own = tuple(each for each in recipe.dimensions if each.name in named)
-    prefill = replace(recipe, source=source, inputs=given, dimensions=own)
-    source = replace(source, decode=True)
-    decode = replace(recipe, source=source, inputs=(), dimensions=())
+    yield replace(recipe, source=source, inputs=given, dimensions=own)
     job.report(_("Computing the first tokens in torch"))
-    stages = pipeline.stages(decode, job)
-    decoding = _decoding_of(stages)
-    with stages.opened.environment():
-        inputs, dimensions = decoding.described(recipe.dimensions, tokens)
-    return prefill, replace(decode, inputs=inputs, dimensions=dimensions)
+    after = 0
+    for part in range(_MOST_STEPS):
+        source = replace(source, decode=True, after=after)
+        decode = replace(recipe, source=source, inputs=(), dimensions=())
+        stages = pipeline.stages(decode, job)
+        with stages.opened.environment():
+            inputs, growing = _decoding_of(stages).described(recipe.dimensions, tokens)
+        is_last = part == _MOST_STEPS - 1
+        decode = replace(decode, inputs=inputs)
+        decode, steps = _traceable(pipeline, decode, growing, tokens, job, is_last=is_last)
+        yield decode
+        after += steps
+        if after >= tokens - 1:
+            return
+
+
+_MOST_STEPS = 8
+"""Most functions for the decode step of one model."""
+
+
+def _traceable(
+    pipeline: Pipeline,
+    decode: Recipe,
+    growing: Mapping[str, Growing],
+    tokens: int,
+    job: Progress,
+    *,
+    is_last: bool,
+) -> tuple[Recipe, int]:
+    """Return a decode step for the sizes that one graph takes, and for how many steps that is.
+
+    Raises the `LowerscopeError` of the tracer if that is none, or not all for the last one
+    """
+    while True:
+        fixed = {name: each.size for name, each in growing.items() if each.is_fixed}
+        recipe = msgspec.structs.replace(
+            decode,
+            inputs=tuple(filter(None, (_with_sizes(each, fixed) for each in decode.inputs))),
+            dimensions=tuple(each.dimension for name, each in growing.items() if name not in fixed),
+        )
+        try:
+            # The graph of the model, with all sizes of the dimensions.
+            pipeline.stages(recipe, job).traced  # noqa: B018
+        except LowerscopeError as error:
+            ranges = {each.name: (each.low, each.high) for each in recipe.dimensions}
+            sizes = {name: each.size for name, each in growing.items()}
+            found = narrowed(error.problem, ranges, sizes)
+            if found is None and ranges and decode.source.after:
+                # The sizes that it was traced with may be none that the model gets to.
+                found = {}
+            if found is None or is_last:
+                raise
+            growing = {
+                name: each.within(*found.get(name, (each.size, each.size)))
+                for name, each in growing.items()
+            }
+            continue
+        return recipe, min((each.steps for each in growing.values()), default=tokens)
+
+
+def _with_sizes(spec: InputSpec, sizes: Mapping[str, int]) -> InputSpec | None:
+    """Return an input with sizes in place of names; ``None`` where that leaves no name."""
+    shape = tuple(sizes.get(n, n) if isinstance(n, str) else n for n in spec.shape or ())
+    has_names = any(isinstance(n, str) for n in shape)
+    return msgspec.structs.replace(spec, shape=shape) if has_names else None
 
 
 def _decoding_of(stages: Stages) -> Decoding:
@@ -89,37 +151,62 @@ def _decoding_of(stages: Stages) -> Decoding:
     return decoding
 
 
-def linked(prefill: Stages, decode: Stages) -> tuple[RecordedBuild, Mapping[str, Any]]:
-    """Return one executable with the functions `PREFILL` and `DECODE`, and its library functions.
+def linked(parts: Mapping[str, Stages]) -> tuple[RecordedBuild, Mapping[str, Any]]:
+    """Return one executable with a function for each part, by name, and its library functions.
 
-    TensorIR functions that both have are compiled once.
+    TensorIR functions that several have are compiled once.
     """
-    one, two = prefill.completed, decode.completed
-    libraries = [{} if s.lowered is None else s.lowered.library for s in (prefill, decode)]
-    outside = {name: f"{DECODE}.{name}" for name in libraries[1]}
-    library = {**libraries[0], **{outside[name]: each for name, each in libraries[1].items()}}
+    first = next(iter(parts.values()))
+    library: dict[str, Any] = {}
+    outside: dict[str, dict[str, str]] = {}
+    for part, stages in parts.items():
+        own = {} if stages.lowered is None else stages.lowered.library
+        outside[part] = {name: f"{part}.{name}" for name in own if name in library}
+        library |= {outside[part].get(name, name): each for name, each in own.items()}
 
     def make() -> RecordedBuild:
-        functions = _renamed(one, {"main": PREFILL}, {}, {})
-        known = {str(each.name_hint): (each, function) for each, function in functions.items()}
-        taken = {*known, *(str(each.name_hint) for each in two.get_global_vars()), PREFILL, DECODE}
-        names: dict[str, str] = {"main": DECODE}
-        shared: dict[str, ir.GlobalVar] = {}
-        for variable, function in two.functions_items():
-            name = str(variable.name_hint)
-            held = known.get(name)
-            if held is None or name == "main":
-                continue
-            if isinstance(function, tirx.PrimFunc) and tvm_ffi.structural_equal(function, held[1]):
-                shared[name] = held[0]
-            else:
-                names[name] = _unused(f"{name}_{DECODE}", taken)
-                taken.add(names[name])
-        functions |= _renamed(two, names, shared, outside)
-        return recorded_build(tvm.IRModule(functions, attrs=one.attrs), prefill.target)
+        functions: dict[ir.GlobalVar, Any] = {}
+        taken = set(parts)
+        for part, stages in parts.items():
+            functions |= _joined(functions, stages.completed, part, taken, outside[part])
+        return recorded_build(tvm.IRModule(functions, attrs=first.completed.attrs), first.target)
 
-    key = key_of("linked", prefill.build_key, decode.build_key)
-    return prefill.keep("link", key, make), library
+    key = key_of("linked", *(each.build_key for each in parts.values()))
+    return first.keep("link", key, make), library
+
+
+def _joined(
+    functions: Mapping[ir.GlobalVar, Any],
+    module: tvm.IRModule,
+    part: str,
+    taken: set[str],
+    outside: Mapping[str, str],
+) -> dict[ir.GlobalVar, Any]:
+    """Return the functions of a part that are not among others, under names that are not `taken`.
+
+    Its ``main`` has the name of the part; the new names are added to `taken`.
+    """
+    known = {str(each.name_hint): (each, function) for each, function in functions.items()}
+    own = {str(each.name_hint) for each in module.get_global_vars()}
+    names = {"main": part}
+    shared: dict[str, ir.GlobalVar] = {}
+    for variable, function in module.functions_items():
+        name = str(variable.name_hint)
+        if name == "main":
+            continue
+        held = known.get(name)
+        if held is None and name not in taken:
+            taken.add(name)
+        elif (
+            held is not None
+            and isinstance(function, tirx.PrimFunc)
+            and tvm_ffi.structural_equal(function, held[1])
+        ):
+            shared[name] = held[0]
+        else:
+            names[name] = _unused(f"{name}_{part}", taken | own)
+            taken.add(names[name])
+    return _renamed(module, names, shared, outside)
 
 
 def _unused(name: str, taken: Collection[str]) -> str:
@@ -182,54 +269,62 @@ class _Call:
 class _Generation:
     """One generation by a linked module."""
 
-    def __init__(self, prefill: Stages, decode: Stages, job: Progress) -> None:
-        self._stages: dict[Entry, Stages] = {PREFILL: prefill, DECODE: decode}
-        self._decoding = _decoding_of(decode)
+    def __init__(self, prefill: Stages, steps: Sequence[Stages], job: Progress) -> None:
+        self._prefill = prefill
+        self._steps = {each.recipe.source.after: each for each in steps}
+        self._decoding = _decoding_of(steps[0])
         self._job = job
         self._cache: tuple[CacheTensor, ...] = ()
 
     def run(self, count: int) -> GenerationRecord:
-        prefill, decode = self._stages[PREFILL], self._stages[DECODE]
-        build, library = linked(prefill, decode)
+        prefill, *steps = self._prefill, *self._steps.values()
+        names = [PREFILL, DECODE, *(f"{DECODE}_{n}" for n in range(2, len(steps) + 1))]
+        parts = dict(zip(names, (prefill, *steps), strict=True))
+        build, library = linked(parts)
         register_library(library)
         executable = build.built.executable
-        model, step = (_model_of(each) for each in (prefill, decode))
+        model, step = (_model_of(each) for each in (prefill, steps[0]))
         loaded = prefill.loaded
         tokens: list[TokenRun] = []
         fault: TokenFault | None = None
-        with decode.running(), torch.inference_mode():
+        with steps[0].running(), torch.inference_mode():
             values = tuple(each.value for each in loaded.inputs)
-            execution = Execution(executable, PREFILL, prefill.arguments(values))
+            stages, arguments = prefill, values
             given = loaded.calling.arguments([each.clone() for each in values])
-            entry: Entry = PREFILL
+            execution: Execution | None = None
             while True:
                 self._job.check()
                 self._job.report(_("Token {n} of {count}", n=len(tokens) + 1, count=count))
+                if execution is None:
+                    name = next(name for name, each in parts.items() if each is stages)
+                    execution = Execution(executable, name, stages.arguments(arguments))
+                else:
+                    execution.take(stages.arguments(arguments))
                 args, kwargs = given
                 with user_code(loaded.path, _("computing token {n} failed", n=len(tokens) + 1)):
                     called, torch_ms = _timed(step if tokens else model, *args, **kwargs)
                 call, tvm_ms = self._call(execution, values, called)
-                run = self._judged(entry, call, tvm_ms, torch_ms)
+                run = self._judged(stages, call, tvm_ms, torch_ms)
                 tokens.append(run)
                 if run.verdict in FAILING:
-                    fault = self._fault(len(tokens) - 1, entry, call, run)
+                    fault = self._fault(len(tokens) - 1, stages, call, run)
                 if fault is not None or len(tokens) == count:
                     break
                 token = greedy(call.returned)
                 # A tie within rounding is no fault: both sides go on with torch's token.
                 ours = greedy(call.ours) if run.is_same else token
-                arguments = self._arguments(self._decoding.inputs(call.ours, ours))
-                values = self._arguments(self._decoding.inputs(call.returned, token))
+                # The function of this step, which begins with the one that it was traced for.
+                following = self._steps.get(len(tokens) - 1, stages)
+                if following is not stages:
+                    stages, execution = following, None
+                arguments = _arguments(stages, call.ours, ours)
+                values = _arguments(stages, call.returned, token)
                 given = self._decoding.arguments(call.returned, token)
-                if entry == PREFILL:
-                    execution = Execution(executable, DECODE, decode.arguments(arguments))
-                    entry = DECODE
-                else:
-                    execution.take(decode.arguments(arguments))
         worst = min((each.verdict for each in tokens), key=_WORST.index)
         return GenerationRecord(
             prefill=prefill.recipe,
-            decode=decode.recipe,
+            decode=steps[0].recipe,
+            later=tuple(each.recipe for each in steps[1:]),
             verdict=worst,
             tokens=tuple(tokens),
             cache=self._cache,
@@ -263,19 +358,7 @@ class _Generation:
 
         return _Call(values, expected, actual, returned, mapped(returned, own)), milliseconds
 
-    def _arguments(self, named: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """Return the inputs of a decode step in the order of those that were traced."""
-        names = [each.name for each in self._stages[DECODE].loaded.inputs]
-        if set(names) != set(named):
-            raise LowerscopeError(
-                _("next_inputs returns other inputs at this token than at the first"),
-                where="next_inputs",
-                todo=_("Return the same inputs each time: {names}", names=_(", ").join(names)),
-            )
-        return tuple(named[name].clone() for name in names)
-
-    def _judged(self, entry: Entry, call: _Call, tvm_ms: float, torch_ms: float) -> TokenRun:
-        stages = self._stages[entry]
+    def _judged(self, stages: Stages, call: _Call, tvm_ms: float, torch_ms: float) -> TokenRun:
         verdict, _expected = judge_run(
             stages, stages.recipe, call.values, call.actual, call.expected
         )
@@ -288,7 +371,7 @@ class _Generation:
             reason = _("the scores of two tokens are equal but for rounding")
         self._note_cache(call)
         return TokenRun(
-            entry=entry,
+            entry=_entry(stages),
             token=ours,
             torch_token=theirs,
             verdict=found,
@@ -316,13 +399,12 @@ class _Generation:
             if isinstance(leaf, torch.Tensor) and id(leaf) in read
         )
 
-    def _fault(self, index: int, entry: Entry, call: _Call, run: TokenRun) -> TokenFault:
+    def _fault(self, index: int, stages: Stages, call: _Call, run: TokenRun) -> TokenFault:
         """Return the node where a call differs, on torch's inputs."""
-        stages = self._stages[entry]
         self._job.report(_("Looking for the node where token {n} differs", n=index + 1))
         found = node_runs(stages, stages.recipe, call.values, self._job, repeats=1)
         node = first_difference(found.nodes)
-        fault = TokenFault(token=index, entry=entry, reason=run.reason)
+        fault = TokenFault(token=index, entry=_entry(stages), reason=run.reason)
         traced = stages.traced
         if not node or traced is None:
             return fault
@@ -334,6 +416,23 @@ class _Generation:
             layer=traced.modules.get(name, ""),
             where="" if line is None else f"{PurePath(line.file).name}:{line.line}",
         )
+
+
+def _entry(stages: Stages) -> Entry:
+    return DECODE if stages.recipe.source.decode else PREFILL
+
+
+def _arguments(stages: Stages, returned: Any, token: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return the inputs of a decode step in the order of those that were traced."""
+    named = _decoding_of(stages).inputs(returned, token)
+    names = [each.name for each in stages.loaded.inputs]
+    if set(names) != set(named):
+        raise LowerscopeError(
+            _("next_inputs returns other inputs at this token than at the first"),
+            where="next_inputs",
+            todo=_("Return the same inputs each time: {names}", names=_(", ").join(names)),
+        )
+    return tuple(named[name].clone() for name in names)
 
 
 _WORST = (*FAILING, "rounding", "not-comparable", "no-reference", "match")

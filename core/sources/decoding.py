@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import torch
 
 from lowerscope.core.model.problems import LowerscopeError
@@ -36,8 +37,10 @@ NAME = "length"
 """Name of the dimension of a cache that grows, if the user gives none."""
 
 
-def decode_step(prefill: OpenedModel, seed: int) -> OpenedModel:
+def decode_step(prefill: OpenedModel, seed: int, after: int) -> OpenedModel:
     """Return the decode step of a model, which shares its parameters.
+
+    `after`: number of decode steps before the one that gives the example inputs.
 
     Raises `LowerscopeError` if its file declares none.
     """
@@ -49,7 +52,7 @@ def decode_step(prefill: OpenedModel, seed: int) -> OpenedModel:
         )
     model = _stepping(prefill.model)
     signature = signature_of_model(model, str(prefill.path))
-    decoding = Decoding(prefill, model, signature, seed)
+    decoding = Decoding(prefill, model, signature, seed, after)
     origin = _("next_inputs of {file}", file=prefill.path.name)
     examples = Examples(lambda: decoding.first.values, origin)
     offered = replace(prefill.offered, signature=signature, examples=examples)
@@ -93,7 +96,7 @@ def greedy(outputs: Any) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class FirstStep:
-    """The inputs of the first decode step.
+    """The inputs of the decode step that is opened.
 
     `values`: in a form of ``example_inputs``, with a `Count` for each number that changes.
     `shapes`: the shapes of its tensors in this step and in the next one, by name.
@@ -110,16 +113,22 @@ class Decoding:
     """The steps of a model in torch, and the inputs of each."""
 
     def __init__(
-        self, prefill: OpenedModel, model: torch.nn.Module, signature: Signature, seed: int
+        self,
+        prefill: OpenedModel,
+        model: torch.nn.Module,
+        signature: Signature,
+        seed: int,
+        after: int = 0,
     ) -> None:
         self._prefill = prefill
         self._model = model
         self._signature = signature
         self._seed = seed
+        self._after = after
 
     @cached_property
     def first(self) -> FirstStep:
-        """The first decode step after the example inputs; the environment must be entered."""
+        """The decode step that is opened; the environment must be entered."""
         opened = self._prefill
         offered, prefill = opened.offered, opened.model
         assert prefill is not None
@@ -131,6 +140,9 @@ class Decoding:
         failure = _("computing the first tokens failed")
         with torch.no_grad(), user_code(opened.path, failure):
             outputs = prefill(*args, **kwargs)
+            for _step in range(self._after):
+                args, kwargs = self.arguments(outputs, greedy(outputs))
+                outputs = self._model(*args, **kwargs)
             one, keywords = self._arguments(outputs, greedy(outputs))
             kept = {name: mapped(each, _cloned) for name, each in one.items()}
             positional = [each for name, each in one.items() if name not in keywords]
@@ -187,8 +199,8 @@ class Decoding:
 
     def described(
         self, given: Sequence[Dimension], steps: int
-    ) -> tuple[tuple[InputSpec, ...], tuple[Dimension, ...]]:
-        """Return the inputs whose sizes change from step to step, and their dimensions.
+    ) -> tuple[tuple[InputSpec, ...], dict[str, Growing]]:
+        """Return the inputs whose sizes change from step to step, and their dimensions by name.
 
         Args:
             given: Named by the user; sizes that change are named by these, in order.
@@ -217,11 +229,38 @@ class Decoding:
                     high=int(value.max()) + 1 if whole else None,
                 )
             )
-        dimensions = (
-            ranges.get(name) or Dimension(name=name, high=max(sizes) + steps)
-            for sizes, name in of_sizes.items()
-        )
-        return tuple(specs), tuple(dimensions)
+        growing = {}
+        for sizes, name in of_sizes.items():
+            found = ranges.get(name) or Dimension(name=name, high=max(sizes) + steps)
+            # The sizes of earlier steps have a function of their own.
+            low = sizes[0] if self._after else found.low
+            growing[name] = Growing(msgspec.structs.replace(found, low=low), *sizes)
+        return tuple(specs), growing
+
+
+@dataclass(frozen=True)
+class Growing:
+    """A dimension that changes from step to step: its range, and its sizes in two steps."""
+
+    dimension: Dimension
+    size: int
+    next_size: int
+
+    @property
+    def is_fixed(self) -> bool:
+        """Return whether its range is one size."""
+        return self.dimension.low == self.dimension.high
+
+    @property
+    def steps(self) -> int:
+        """Number of steps until its size has left the range."""
+        change = self.next_size - self.size
+        end = self.dimension.high if change > 0 else self.dimension.low
+        return (end - self.size) // change + 1
+
+    def within(self, low: int, high: int) -> Growing:
+        """Return it with another range."""
+        return replace(self, dimension=msgspec.structs.replace(self.dimension, low=low, high=high))
 
 
 def _counted(arguments: Mapping[str, Any], counts: frozenset[Path]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from lowerscope.core.tracing.trace_errors import (
     cannot_export,
     cannot_replace,
     fixed_dimension,
+    holds,
     line_of_stack,
     line_of_traceback,
     where_of,
@@ -124,9 +125,7 @@ def _guards_hold(message: str, named: NamedInputs) -> bool:
         for source, name in sources.items():
             guard = guard.replace(source, name)
         try:
-            code = compile(guard, "guard", "eval")
-            known = {"min": min, "max": max, "__builtins__": {}}
-            if not all(eval(code, known, sizes) for sizes in sizes_within(named.ranges)):
+            if not all(holds(guard, sizes) for sizes in sizes_within(named.ranges)):
                 return False
         except (SyntaxError, NameError, TypeError):
             return False

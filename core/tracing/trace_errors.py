@@ -409,4 +409,39 @@ def fixed_dimension(
             name=name,
         ),
         code=CONSTRAINT,
+        choices=(demand,),
     )
+
+
+def holds(condition: str, sizes: Mapping[str, int]) -> bool:
+    """Return whether torch's condition on named sizes, written as Python, holds for some sizes.
+
+    Raises `SyntaxError`, `NameError` or `TypeError` if it is no such condition
+    """
+    known = {"min": min, "max": max, "__builtins__": {}}
+    return bool(eval(compile(condition, "condition", "eval"), known, dict(sizes)))
+
+
+def narrowed(
+    problem: Problem, ranges: Mapping[str, Range], sizes: Mapping[str, int]
+) -> dict[str, Range] | None:
+    """Return the ranges around some sizes in which the model takes the same side of a condition.
+
+    ``None`` if the problem is no condition on one dimension.
+    """
+    if problem.code != CONSTRAINT:
+        return None
+    (demand,) = problem.choices
+    for name, (low, high) in ranges.items():
+        first = last = size = sizes[name]
+        try:
+            is_met = holds(demand, {name: size})
+            while first > low and holds(demand, {name: first - 1}) == is_met:
+                first -= 1
+            while last < high and holds(demand, {name: last + 1}) == is_met:
+                last += 1
+        except (SyntaxError, NameError, TypeError):
+            continue
+        if (first, last) != (low, high):
+            return {**ranges, name: (first, last)}
+    return None

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-VOCABULARY, WIDTH, WINDOW = 23, 8, 96
+VOCABULARY, WIDTH, WINDOW, SPAN = 23, 8, 96, 9
 
 
 class Layer:
@@ -78,6 +78,26 @@ class Grows(nn.Module):
     @staticmethod
     def next_inputs(outputs: dict[str, Any], token: Tensor) -> Any:
         return {"tokens": token, "cache": outputs["cache"]}
+
+
+class Sliding(Layer):
+    """A layer that keeps the last tokens alone."""
+
+    def update(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        keys, values = super().update(keys, values)
+        if keys.shape[1] > SPAN:
+            self.keys, self.values = keys[:, -SPAN:], values[:, -SPAN:]
+        return keys, values
+
+
+class Slides(Grows):
+    """The same, with a first layer whose window gets full: a hybrid cache."""
+
+    def forward(self, tokens: Tensor, cache: Cache | None = None) -> dict[str, Any]:
+        if cache is None:
+            cache = Cache(len(self.blocks))
+            cache.layers[0] = Sliding()
+        return super().forward(tokens, cache)
 
 
 class Steps(Grows):

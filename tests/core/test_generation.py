@@ -54,6 +54,23 @@ def test_tokens_equal_torchs_with_one_build(pipeline: Pipeline) -> None:
     )
 
 
+def test_a_window_that_gets_full_has_steps_of_its_own(pipeline: Pipeline) -> None:
+    record = pipeline.answer(GenerationQuery(recipe("Slides"), TOKENS))
+    assert record.verdict == "match", record.fault
+    assert record.same == TOKENS
+    # Five tokens of the prompt: the window of nine is full when the fifth is added.
+    ranges = [[(each.low, each.high) for each in step.dimensions] for step in record.steps]
+    assert [step.source.after for step in record.steps] == [0, 4]
+    assert ranges[0] == [(1, 8)]
+    assert ranges[1][0][0] == 9
+    assert [record.recipe_of(token) for token in (0, 1, 4, 5, TOKENS)] == [
+        record.prefill,
+        *[record.decode] * 2,
+        *[record.later[0]] * 2,
+    ]
+    assert record.cache[0].shape == (1, 9, 8)
+
+
 def test_the_step_is_a_model_of_its_own(pipeline: Pipeline) -> None:
     step = recipe("InPlace", source=Source(spec=str(FILE), entry="InPlace", decode=True))
     whole = recipe("InPlace")

@@ -128,7 +128,7 @@ def open_window(
     for window in windows:
         window.close()
     if children is None:
-        qtbot.waitUntil(lambda: not any(map(psutil.pid_exists, pids)), timeout=10_000)
+        qtbot.waitUntil(lambda: not any(map(psutil.pid_exists, pids)))
 
 
 @pytest.fixture(scope="module")

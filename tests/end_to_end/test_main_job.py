@@ -46,7 +46,9 @@ def test_open_switch_run_and_read_the_verdict(
     wait_for_records(qtbot, window)
 
     qtbot.mouseClick(window.tool_bar.run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: document.run_record and not document.running, timeout=PATIENCE)
+    qtbot.waitUntil(
+        lambda: document.run_record is not None and not document.running, timeout=PATIENCE
+    )
     verdict, record = window.tool_bar.verdict, document.run_record
     assert verdict.role() == "right"
     assert record is not None

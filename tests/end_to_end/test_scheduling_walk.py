@@ -16,7 +16,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.panes.schedule.schedule_tree import LETTERS
+from lowerscope.app.panes.schedule.schedule_moves_page import LETTERS
 from lowerscope.app.shell import help_pages
 from lowerscope.app.shell.window import MainWindow
 from tests import schedule_walk
@@ -200,7 +200,7 @@ def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
     keys.tab_to(called("Apply to the model"), "Shift+Tab")
     keys.press("Space")
     keys.press("F5")
-    bench.wait(lambda: document.run_record is not None)
+    bench.wait(lambda: document.run_record is not None and not document.running)
     assert document.run_record is not None
     assert document.run_record.verdict == "match"
     bench.wait(lambda: bench.window.features.runs.variants.kept)

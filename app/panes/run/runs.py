@@ -13,11 +13,10 @@ from lowerscope.app.document.document import Change, Document, Notice, State
 from lowerscope.app.document.queries import KeptAnswer, Queries, Slot
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Recovering
-from lowerscope.app.panes.run.outcomes import Outcomes, Quiet, run_of
-from lowerscope.app.panes.run.run_variants import RunVariants
+from lowerscope.app.panes.run.run_variants import Outcomes, Quiet, RunVariants, run_of
 from lowerscope.core.files.pipelines_and_schedules import variant_names
+from lowerscope.core.model.comparison_records import GenerationRecord
 from lowerscope.core.model.formatting import estimate_text
-from lowerscope.core.model.generation_records import GenerationRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import GenerationQuery, RunEstimateQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe
@@ -378,9 +377,14 @@ class Generations(KeptAnswer[GenerationRecord]):
         if record is not None and recipe is not None:
             self._document.change(record.prefill if recipe.source.decode else record.decode)
 
+    def open_token(self, token: int) -> None:
+        """Open the function that gave a token of the last generation."""
+        if self.record is not None:
+            self._document.change(self.record.recipe_of(token))
+
     def _part_of(self, recipe: Recipe) -> Recipe:
         """Return a recipe without what differs between the prefill and the decode step."""
-        source = msgspec.structs.replace(recipe.source, decode=False)
+        source = msgspec.structs.replace(recipe.source, decode=False, after=0)
         return msgspec.structs.replace(recipe, source=source, inputs=(), dimensions=())
 
 

@@ -218,15 +218,41 @@ def type_as(b: NodeBuilder, input: Value, other: Value) -> Value:
     return _rounded(b, input, dtype_of(other))
 
 
-@exact(aten._to_copy.default, aten.to.dtype, name="to")
+@exact(aten._to_copy.default, aten.to.dtype, aten.to.dtype_layout, name="to")
 def aten_to(
     b: NodeBuilder,
     input: Value,
     dtype: torch.dtype | None = None,
     non_blocking: bool = False,
     copy: bool = False,
+    memory_format: Any = None,
 ) -> Value:
     return input if dtype is None else convert(b, input, dtype)
+
+
+@exact(aten.to.device, name="to")
+def to_device(
+    b: NodeBuilder,
+    input: Value,
+    device: Any,
+    dtype: torch.dtype,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Value:
+    return convert(b, input, dtype)
+
+
+@exact(aten.to.other, name="to")
+def to_other(
+    b: NodeBuilder,
+    input: Value,
+    other: Value,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Value:
+    return _rounded(b, input, dtype_of(other))
 
 
 @exact(torch.is_floating_point, "is_floating_point")

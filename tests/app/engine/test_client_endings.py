@@ -155,7 +155,7 @@ app.exec()
         family = [psutil.Process(int(pid)) for pid in process.stdout.readline().split()]
         assert len(family) == 3
         process.kill()
-    qtbot.waitUntil(lambda: not any(is_alive(each) for each in family), timeout=20_000)
+    qtbot.waitUntil(lambda: not any(is_alive(each) for each in family))
 
 
 # --- words --------------------------------------------------------------------------------------

@@ -125,13 +125,13 @@ app.exec()
         try:
             leader = psutil.Process(int(process.stdout.readline()))
             # Two of the sandbox's, the engine, and who guards it.
-            qtbot.waitUntil(lambda: len(leader.children(recursive=True)) >= 4, timeout=20_000)
+            qtbot.waitUntil(lambda: len(leader.children(recursive=True)) >= 4)
             words = leader.cmdline()
             calls = words[words.index("--calls") + 1]
             family = [leader, *leader.children(recursive=True)]
         finally:
             process.kill()
-    qtbot.waitUntil(lambda: not any(is_alive(each) for each in family), timeout=20_000)
+    qtbot.waitUntil(lambda: not any(is_alive(each) for each in family))
     # An engine that had not come so far as to hear of it leaves it to the next start.
     sweep()
     assert not Path(calls).exists()

@@ -67,9 +67,9 @@ def test_its_header_has_34_pixels_and_asks_for_room_by_mouse(qtbot: QtBot) -> No
     with qtbot.waitExposed(pane):
         pane.show()
     assert pane.header.height() == HEADER_HEIGHT
-    # It may have been shown where another test left the mouse.
-    QApplication.sendEvent(pane.header, QEvent(QEvent.Type.Leave))
     maximise, window = pane.header._buttons.findChildren(IconButton)
+    # The pointer may be where the pane was shown.
+    QApplication.sendEvent(pane.header, QEvent(QEvent.Type.Leave))
     assert not maximise.isVisible()
     at = QPointF(5, 5)
     QApplication.sendEvent(pane.header, QEnterEvent(at, at, at))

@@ -88,6 +88,21 @@ class Recurrent(nn.Module):
         return self.head(self.lstm(x)[0][:, -1])
 
 
+class Converts(nn.Module):
+    """Converts tensors in all ways that torch has."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        kept = torch.contiguous_format
+        return (
+            x.to(torch.int32),
+            x.to("cpu", torch.float64),
+            x.to(x > 0),
+            (x > 0).to(device=x.device, dtype=torch.bool),
+            x.to(dtype=torch.float16, memory_format=kept),
+            torch.ops.aten.to.dtype_layout(x, dtype=torch.int8, device=x.device),
+        )
+
+
 class Slices(nn.Module):
     """Reads parts of a dimension of any size."""
 

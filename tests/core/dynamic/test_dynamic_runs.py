@@ -104,6 +104,17 @@ def test_the_rules_cover_symbolic_shapes(
     assert [each.reason for each in lowered.nodes.values() if each.reason] == []
 
 
+def test_conversions_by_export_are_lowered(
+    pipeline: Pipeline, recipe_of: RecipeOf, run: Run
+) -> None:
+    recipe = recipe_of("Converts", ("x=n,4:float32",), ("n=1..32",), ("n=5,1,32",))
+    recipe = msgspec.structs.replace(recipe, tracer="export")
+    lowered = pipeline.stages(recipe).lowered
+    assert lowered is not None
+    assert lowered.notes == ()
+    check(run(recipe, "high-level"))
+
+
 def test_what_needs_numbers_runs_in_torch_and_says_so(
     pipeline: Pipeline, recipe_of: RecipeOf
 ) -> None:
