@@ -814,7 +814,6 @@ _ANSWERING = (
     "run.kept_run",
     "run.tuning.tuning",
     "views.explanations",
-    "views.functions",
     "views.fusion",
     "views.graph_records",
     "views.module_difference",

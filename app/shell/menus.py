@@ -34,7 +34,7 @@ from lowerscope.app.panes.run.commands import (
 from lowerscope.app.panes.schedule.commands import NumberCommands
 from lowerscope.app.panes.sessions.sessions import keeping_sessions
 from lowerscope.app.panes.steps.commands import binding, passes
-from lowerscope.app.panes.steps.fusion_dialog import explaining
+from lowerscope.app.panes.steps.pass_dialog import explaining
 from lowerscope.app.shell.desktop_commands import (
     LanguageCommands,
     clearing,

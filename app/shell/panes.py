@@ -21,19 +21,17 @@ from lowerscope.app.panes.inputs.inputs_page import InputsPage
 from lowerscope.app.panes.log.log_view import LogView, ProblemsView
 from lowerscope.app.panes.model.details_view import DetailsView
 from lowerscope.app.panes.model.model_view import ModelView, OutlineStrip
-from lowerscope.app.panes.relax.node_map import NodeMap
 from lowerscope.app.panes.relax.relax_view import RelaxView
-from lowerscope.app.panes.relax.translation_page import TranslationPage
-from lowerscope.app.panes.run.calls_strip import MemoryPage
+from lowerscope.app.panes.relax.translation_page import NodeMap, TranslationPage
 from lowerscope.app.panes.run.compare_page import ComparePage
 from lowerscope.app.panes.run.rounding_page import RoundingPage
 from lowerscope.app.panes.run.run_step_page import RunStepPage
 from lowerscope.app.panes.run.run_view import RunView
-from lowerscope.app.panes.run.time_page import TimePage
+from lowerscope.app.panes.run.time_page import MemoryPage, TimePage
 from lowerscope.app.panes.run.tokens_page import TokensPage
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
-from lowerscope.app.panes.steps.fusion_dialog import FusionDialog
+from lowerscope.app.panes.steps.pass_dialog import FusionDialog
 from lowerscope.app.panes.steps.pipeline_view import PipelineView
 from lowerscope.app.panes.tensorir.tensorir_view import TensorIRView
 from lowerscope.app.panes.tuning.tune_page import TunePage

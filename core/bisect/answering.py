@@ -1,13 +1,26 @@
-"""Answers to why a model differs: the step, in words, with a reproduction."""
+"""Answers to why a model differs: the step, in words, with a reproduction and a bug report."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
+import platform
+import re
+import resource
+import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import numpy as np
+import tvm
+from tvm import relax
 
 from lowerscope.core.bisect.first_step import (
     Item,
@@ -22,9 +35,27 @@ from lowerscope.core.bisect.first_step import (
     last_probe,
     with_steps,
 )
-from lowerscope.core.bisect.program import files_of, shows_difference
 from lowerscope.core.bisect.shrinking import Shrinking, Small, is_optimised_wrongly
-from lowerscope.core.model.explanation_records import BisectOutcome, BisectRecord, WrittenFile
+from lowerscope.core.export.reproducing import (
+    Array,
+    content_of_array,
+    imports_for,
+    library_entries,
+    registering_files,
+    steps_values,
+    tensors_by_content,
+    text_to_compile,
+)
+from lowerscope.core.files.python_text import docstring, quoted
+from lowerscope.core.files.report import template
+from lowerscope.core.files.sources import neighbours
+from lowerscope.core.model.explanation_records import (
+    PROGRAM,
+    REPORT,
+    BisectOutcome,
+    BisectRecord,
+    WrittenFile,
+)
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
@@ -32,9 +63,338 @@ from lowerscope.core.model.queries import BisectQuery, answers
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import OutputVerdict, first_difference
 from lowerscope.core.model.texts import _, _n, sentences
-from lowerscope.core.run.compare.verdicts import Verdict
+from lowerscope.core.run.compare.verdicts import Verdict, tolerance_for
+from lowerscope.core.run.execution import FILL, PERTURB
 from lowerscope.core.run.node_runs import node_runs
 from lowerscope.core.stages import Pipeline, Stages
+from lowerscope.core.views.programs.program_lines import Identifiers
+from lowerscope.core.views.source_text import builder_of
+from lowerscope.resources import PROGRAMS
+
+# --- ``reproduce.py`` of a small model, and the text of a bug report: torch and TVM are enough ---
+
+ARRAYS, MODULE, COMPILING = "reproduce.npz", "reproduce.json", "compiling.py"
+
+_COMPILING = "from typing import Any\n\nimport tvm\nfrom tvm import relax, tirx"
+"""Imports of the functions through which modules are compiled."""
+
+_DEFINED = (
+    "HERE LIBRARY LibraryCall Model check example_inputs expected from_dlpack function given "
+    "inputs load_text model operator parameters plain_of relax s_tir scheduled target tensors "
+    "tensors_of tirx to_tvm torch tvm without"
+)
+
+_BUILD = re.compile(r'^def build\(.*\n    """.*\n', re.MULTILINE)
+"""Head of the function that makes the module, with its docstring."""
+
+_INLINE = 64
+"""Most elements of an array that is written into the program."""
+
+SECONDS = 120
+"""Seconds of the processor that the program may take."""
+
+
+def files_of(
+    small: Small,
+    item: Item,
+    node: str,
+    *,
+    optimised: bool,
+    filled: bool = False,
+    stored: bool = False,
+    embeds: bool = False,
+) -> tuple[WrittenFile, ...]:
+    """Return the program, a text for a bug report, and the files that the program needs.
+
+    They are in English, whatever the language of the process.
+
+    Raises a `LowerscopeError` if a part of it cannot be written as code.
+
+    Args:
+        node: The node whose translation is wrong; empty for none.
+        optimised: Whether LLVM's optimisation is the cause.
+        filled: Whether the program fills memory, so that elements never written are wrong.
+        stored: Whether the module before the step is read from a file, as TVM's own passes and
+            forms of operators may hide the fault.
+        embeds: Whether modules are compiled as Lowerscope compiles them.
+    """
+    cause = "LLVM's optimisation" if optimised else item.name or f"the translation of {node}"
+    title = f"{cause[0].upper()}{cause[1:]} makes the outputs of a model differ from torch's."
+    stages, arrays = small.stages, dict[str, Array]()
+    facts = list(_facts(small))
+    definitions, built, froms, module = _lowering(small, arrays, small.before if stored else None)
+    names = re.findall(r"^(?:def )?(\w+)", definitions, re.MULTILINE)
+    steps = steps_values(stages, small.recipe, Identifiers((*_DEFINED.split(), *names)))
+    compiled, embedded = text_to_compile("module", small.after) if embeds else ("module", {})
+    if small.before is not None and embeds:
+        other, more = text_to_compile("module", small.before)
+        compiled, embedded = max(compiled, other, key=len), embedded | more
+    library = {} if stages.lowered is None else stages.lowered.library
+    values: dict[str, Any] = {
+        **{each.__name__: each for each in (docstring, repr)},
+        **steps,
+        **_checks(item, steps["by_step"][-1 if stored else 0 :], optimised=optimised),
+        "model": small.model.text(),
+        "definitions": definitions,
+        "built": built,
+        "library": library_entries(library) if library else [],
+        "compiled": compiled,
+        "embedded": embedded,
+        "seed": small.recipe.seed,
+        "fill": f"{PERTURB}, {FILL}" if filled else "",
+        **_comparison(small),
+        "has_state": "state[" in built or bool(stages.parameters),
+        "parameters": [
+            f"{quoted(name)}: to_tvm(state[{quoted(each.name)}])"
+            for name, each in ({} if stages.lowered is None else stages.lowered.arguments).items()
+        ],
+        "names": [str(each.name) for each in stages.module["main"].params][
+            : len(small.model.inputs)
+        ],
+    }
+    body = template(PROGRAMS / "small_reproduce.py.jinja").render(values)
+    registering = registering_files(stages)
+    imports = imports_for(body, froms)
+    needs_here = "HERE" in body
+    head = template(PROGRAMS / "small_head.py.jinja").render(
+        values,
+        title=title,
+        facts=facts,
+        body=body,
+        here=needs_here,
+        own=[(path.stem, name) for path, name in steps["own_files"].items()]
+        + [(path.stem, f"LIBRARY_{place}") for place, path in enumerate(registering)],
+        **imports
+        | {
+            "froms": [
+                each
+                for each in imports["froms"]
+                if needs_here or not each.startswith("from pathlib")
+            ]
+        },
+    )
+    program = _tidied(head + body)
+    written = [
+        WrittenFile(name=PROGRAM, content=program.encode()),
+        WrittenFile(name=REPORT, content=_report(small, title, facts, program).encode()),
+    ]
+    if arrays:
+        stream = io.BytesIO()
+        np.savez(stream, allow_pickle=False, **arrays)
+        written.append(WrittenFile(name=ARRAYS, content=stream.getvalue()))
+    if module:
+        written.append(WrittenFile(name=MODULE, content=module.encode()))
+    if embedded:
+        text = "\n\n\n".join((_COMPILING, *embedded.values()))
+        written.append(WrittenFile(name=COMPILING, content=text.encode()))
+    own = dict.fromkeys((*steps["own_files"], *registering))
+    return (*written, *_copies(own))
+
+
+def _tidied(text: str) -> str:
+    """Return a program with one blank line between its parts."""
+    return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def _copies(paths: Mapping[Path, None]) -> Iterator[WrittenFile]:
+    found: dict[str, Path] = {}
+    for path in paths:
+        beside = [each for each in neighbours(path) if each.is_relative_to(path.parent)]
+        found |= {str(each.relative_to(path.parent)): each for each in (path, *beside)}
+    for name, path in found.items():
+        yield WrittenFile(name=name, content=path.read_bytes())
+
+
+def _lowering(
+    small: Small, arrays: dict[str, Array], stored: tvm.IRModule | None
+) -> tuple[str, str, tuple[str, ...], str]:
+    """Return the definitions, the expression that makes the module, imports, and its JSON."""
+    stages = small.stages
+    loading = f'tvm.ir.load_json((HERE / "{MODULE}").read_text())'
+    if stored is not None:
+        return "", loading, (), str(tvm.ir.save_json(stored))
+    if small.recipe.translator == "tvm-export":
+        built = "from_exported_program(torch.export.export(model, inputs))"
+        return "", built, ("from tvm.relax.frontend.torch import from_exported_program",), ""
+    try:
+        text = builder_of(stages, stages.module, _DEFINED.split())
+    except LowerscopeError:
+        module = str(tvm.ir.save_json(stages.module))
+        return "", loading, (), module
+    known = tensors_by_content(stages)
+    own = {name: known.get(content_of_array(array)) for name, array in text.constants.items()}
+    if len(own) > 1 and all(key and name == key.replace(".", "_") for name, key in own.items()):
+        # One expression in place of one for each.
+        state = "model.state_dict().items()"
+        built = f'build({{name.replace(".", "_"): each.numpy() for name, each in {state}}})'
+
+    else:
+        parts = (
+            f"{quoted(name)}: {_array(name, array, own[name], arrays)}"
+            for name, array in text.constants.items()
+        )
+        built = f"build({{{', '.join(parts)}}})"
+    definitions = text.definitions.strip("\n") + "\n\n"
+    definitions = re.sub(r"\n\n+ ", "\n ", _BUILD.sub("def build(constants):\n", definitions))
+    return definitions, built, text.imports, ""
+
+
+def _array(name: str, array: Array, own: str | None, arrays: dict[str, Array]) -> str:
+    """Return an expression for a constant: the model's, or written in place or to a file."""
+    if own:
+        tensor = f"state[{quoted(own)}]"
+        view = {"uint16": ".view(torch.uint16)", "uint8": ".view(torch.uint8)"}
+        return f"{tensor}{view.get(str(array.dtype), '')}.numpy()"
+    if array.size <= _INLINE and np.isfinite(array).all():
+        return f'np.array({array.tolist()!r}, dtype="{array.dtype}")'
+    arrays[name] = array
+    return f'np.load(HERE / "{ARRAYS}")[{quoted(name)}]'
+
+
+def _comparison(small: Small) -> dict[str, Any]:
+    """Return the values for the call of the module, and for the comparison of its outputs."""
+    outputs, parameters = small.probe.outputs, small.stages.parameters
+    known = [tolerance_for(each.dtype, small.recipe.tolerances) for each in outputs]
+    pairs = [(each.rtol, each.atol) for each in known]
+    several = len(set(pairs)) > 1
+    # NumPy has no bfloat16 and the like.
+    dtypes = [each.dtype for each in small.model.inputs.values()]
+    needs_copies = bool(parameters) or any(str(each) in _NOT_IN_NUMPY for each in dtypes)
+    arguments = "(tvm.runtime.tensor(each.numpy()) for each in inputs)"
+    if needs_copies:
+        arguments = "map(to_tvm, inputs)"
+    if parameters:
+        arguments = '(given[each.name] for each in module["main"].params)'
+    call, expected = f'machine["main"](*{arguments})', "model(*map(torch.clone, inputs))"
+    one = len(outputs) == 1
+    expected = f"[{expected}.detach()]" if one else f"[each.detach() for each in {expected}]"
+    # TVM's importer itself returns a tuple in any case.
+    is_tuple = isinstance(small.stages.module["main"].ret_ty, relax.TupleType)
+    if not is_tuple and small.recipe.translator != "tvm-export":
+        call = f"[{call}]"
+    return {
+        "needs_copies": needs_copies,
+        "call": call,
+        "expected": expected,
+        "several": several,
+        "tolerances": pairs,
+        "rtol": "rtol" if several else pairs[0][0],
+        "atol": "atol" if several else pairs[0][1],
+    }
+
+
+_NOT_IN_NUMPY = ("torch.bfloat16", "torch.float8_e4m3fn", "torch.float8_e5m2")
+
+
+def _checks(item: Item, by_step: Sequence[Sequence[str]], *, optimised: bool) -> dict[str, Any]:
+    """Return the lines that apply the steps, and those that check the modules."""
+    context, plain = "target", [_without_context(lines) for lines in by_step]
+    if plain != list(by_step) and all(len(lines) == 1 for lines in plain):
+        # One context for all of them.
+        by_step, context = plain, f"target, {_CONTEXT}"
+    steps = [line for lines in by_step for line in lines]
+    if optimised:
+        target = '{**target.export(), "opt-level": 0}'
+        checks = [
+            f'check("without optimisation by LLVM", module, tvm.target.Target({target}))',
+            'check("with optimisation by LLVM", module, target)',
+        ]
+    elif item.stage == "translate":
+        checks = ['check("the translation", module, target)']
+    else:
+        before = [line for lines in by_step[:-1] for line in lines]
+        steps = [*before, "before = module", *by_step[-1]]
+        checks = [
+            f"check({quoted(f'{when} {item.name}')}, {module}, target)"
+            for when, module in (("before", "before"), ("after", "module"))
+        ]
+    return {"steps": steps, "checks": checks, "context": context}
+
+
+def _without_context(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a step without comments, and without the context of a single call."""
+    lines = [each for each in lines if not each.lstrip().startswith("#")]
+    if len(lines) == 2 and lines[0] == f"with {_CONTEXT}:":
+        return [lines[1].strip()]
+    return lines
+
+
+_CONTEXT = "tvm.transform.PassContext(opt_level=3)"
+
+
+def _facts(small: Small) -> Iterator[str]:
+    llvm = tvm.target.codegen.llvm_version_major()
+    versions = (
+        f"torch {version('torch')}, apache-tvm {version('apache-tvm')}, LLVM {llvm}, "
+        f"Python {platform.python_version()}, {platform.system()} {platform.machine()}; "
+        f"target {small.recipe.target}"
+    )
+    verdict = small.probe.verdict
+    found = "Expected: the outputs of torch. Found: other outputs."
+    if verdict.max_abs is not None:
+        found = f"{found[:-1]}; the largest difference is {verdict.max_abs:.2g}."
+    for text in (versions, found):
+        yield from textwrap.wrap(text, 96)
+
+
+def _report(small: Small, title: str, facts: Sequence[str], program: str) -> str:
+    """Return the text of a bug report."""
+    steps = ", ".join(each.name for each in small.recipe.steps) or "none"
+    found = [
+        f"- `{each.name}` {each.dtype} {list(each.shape)}: largest difference {each.max_abs_error}"
+        for each in small.probe.verdict.outputs
+    ]
+    lines = [
+        f"# {title}",
+        "",
+        *facts,
+        "",
+        f"Steps: {steps}",
+        "",
+        "Outputs:",
+        "",
+        *found,
+        "",
+        f"To reproduce, run `python {PROGRAM}`:",
+        "",
+        "```python",
+        program.rstrip("\n"),
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def shows_difference(files: Sequence[WrittenFile], folder: Path, check: Callable[[], None]) -> bool:
+    """Return whether the program, run in a process of its own, shows the difference.
+
+    `check`: called each second; may raise to cancel.
+    """
+    for each in files:
+        path = folder / each.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(each.content)
+    command = (sys.executable, str(folder / PROGRAM))
+    pipe = subprocess.PIPE
+    errors = ""
+    with subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True) as ran:
+        try:
+            resource.prlimit(ran.pid, resource.RLIMIT_CPU, (SECONDS, SECONDS))
+            while ran.returncode is None:
+                check()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    _out, errors = ran.communicate(timeout=1)
+        finally:
+            ran.kill()
+    return is_difference(ran.returncode, errors)
+
+
+def is_difference(code: int, errors: str) -> bool:
+    """Return whether a program that ended with `code` showed the difference."""
+    failed = re.findall(r"^AssertionError: (\w+) ", errors, re.MULTILINE)
+    # The module before the step has to match.
+    return code != 0 and failed in (["after"], ["the"], ["with"])
+
 
 _NOTHING: Mapping[OutputVerdict, str] = {
     "match": _("The model matches {side}: there is no difference to look for."),

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from lowerscope.core.cli.enclosed import WITHOUT, add_sandbox_option
 from lowerscope.core.cli.recipe_options import (
     SOURCE_HELP,
     OneLineParser,
@@ -53,6 +52,7 @@ from lowerscope.core.cli.show import (
     show,
     why,
 )
+from lowerscope.core.cli.supervised import WITHOUT, add_sandbox_option
 from lowerscope.core.cli.tune import add_tune_options, tune
 from lowerscope.core.files import console
 from lowerscope.core.files.cache import LIMIT, cache_size, clear_cache
@@ -117,11 +117,6 @@ def add_export_options(parser: OneLineParser) -> None:
         default="fit",
         help=_("modules to expand in graphs: those that fit a pane (default), all or none"),
     )
-    parser.text(
-        "--part",
-        "NAME",
-        _("a part of the graphs: the inside of a module, or a node with its neighbours"),
-    )
     parser.flag("--force", _("overwrite existing files"))
     add_recipe_options(parser)
 
@@ -144,7 +139,6 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         pictures=folder.Pictures(
             kinds=kinds,
             level=options.level,
-            part=options.part,
             painter=options.painter() if painted else None,
         ),
     )

@@ -74,8 +74,7 @@ from lowerscope.core.run.compare.tensor_values import (
     window,
 )
 from lowerscope.core.run.compare.verdicts import difference, tolerance_for
-from lowerscope.core.run.float64 import ERRORS, Float64Nodes
-from lowerscope.core.run.referee import Referee, relative_error
+from lowerscope.core.run.float64 import ERRORS, Float64Nodes, Referee, relative_error
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.sandbox.memory_limit import is_shortage
 from lowerscope.core.stages import Pipeline, Stages

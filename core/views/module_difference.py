@@ -49,8 +49,7 @@ from lowerscope.core.passes.recording import (
 from lowerscope.core.run.compare.tensor_values import constants_by_name
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.codegen_text import code_alone
-from lowerscope.core.views.graph.difference import FunctionGraph, graph_difference
-from lowerscope.core.views.graph.relax_graph import function_graph
+from lowerscope.core.views.graph.relax_graph import FunctionGraph, function_graph, graph_difference
 from lowerscope.core.views.graph_records import with_ends
 from lowerscope.core.views.moved_lines import sources_of, with_moved_lines
 from lowerscope.core.views.step_sentences import (

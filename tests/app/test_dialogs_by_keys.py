@@ -36,8 +36,7 @@ from lowerscope.app.panes.run.commands import MeasuringDialog, TolerancesDialog
 from lowerscope.app.panes.schedule.commands import RulesDialog
 from lowerscope.app.panes.sessions.opening import EntryDialog
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
-from lowerscope.app.panes.steps.fusion_dialog import FusionDialog
-from lowerscope.app.panes.steps.pass_dialog import PassDialog
+from lowerscope.app.panes.steps.pass_dialog import FusionDialog, PassDialog
 from lowerscope.app.panes.tuning.commands import TuneDialog
 from lowerscope.app.shell.about import AboutDialog
 from lowerscope.app.shell.palette import Palette

@@ -16,7 +16,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.panes.schedule.schedule_tree import LETTERS
+from lowerscope.app.panes.schedule.schedule_moves_page import LETTERS
 from lowerscope.app.shell import help_pages
 from lowerscope.app.shell.window import MainWindow
 from tests import schedule_walk

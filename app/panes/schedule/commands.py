@@ -21,7 +21,7 @@ from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Scheduling
-from lowerscope.app.panes.schedule.schedule_tree import LETTERS
+from lowerscope.app.panes.schedule.schedule_moves_page import LETTERS
 from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.schedule import shown_name

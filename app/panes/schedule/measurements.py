@@ -14,8 +14,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import HIDDEN_MS, SUPERSEDED_MS, Queries, Slot
 from lowerscope.app.engine.client import EngineClient
 from lowerscope.app.kit.background import single_shot
-from lowerscope.app.panes.schedule.editing import Primitives
-from lowerscope.app.panes.schedule.model import Scheduling
+from lowerscope.app.panes.schedule.model import Primitives, Scheduling
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, Query, WorkQuery
 from lowerscope.core.model.recipe import Recipe, steps_before_schedules, without_schedules

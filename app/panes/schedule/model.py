@@ -1,7 +1,8 @@
-"""The scheduled function: its record after the current step, its primitives, and their previews."""
+"""The scheduled function: its record after the current step, its history, primitives, previews."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,12 +14,19 @@ from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.document.stepping import Stepping, schedule_lines
 from lowerscope.app.engine.recovery import Recovering
 from lowerscope.app.kit.background import single_shot
-from lowerscope.app.panes.schedule import editing as order
-from lowerscope.app.panes.schedule.editing import Editing
+from lowerscope.core.model import shared_schedules as sharing
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import MovesQuery, ScheduleQuery
-from lowerscope.core.model.recipe import Recipe, inserted, replaced, without_schedules
+from lowerscope.core.model.recipe import (
+    Recipe,
+    changed,
+    inserted,
+    moved,
+    removed,
+    replaced,
+    without_schedules,
+)
 from lowerscope.core.model.schedule import (
     Argument,
     Made,
@@ -39,6 +47,135 @@ from lowerscope.core.model.schedule_records import (
 )
 from lowerscope.core.model.snapshot import FunctionRecord
 from lowerscope.core.model.texts import _
+
+# --- Ids and positions of schedule primitives ---
+
+_NUMBERED = re.compile(r"s([0-9]{1,9})")
+"""The ids assigned here; a file may have any others."""
+
+Primitives = tuple[Primitive, ...]
+
+
+def new_id(primitives: Primitives) -> str:
+    """Return an unused id, which none had before that a later step refers to."""
+    known = [each.id for each in primitives]
+    references = (each for step in primitives for each in references_of(step))
+    known += [each.step for each in references if isinstance(each, Made)]
+    found = (_NUMBERED.fullmatch(each) for each in known)
+    return f"s{max((int(each[1]) for each in found if each is not None), default=0) + 1}"
+
+
+def place_of(primitives: Primitives, step: str) -> int:
+    """Return the index of a step; -1 if it does not exist."""
+    return next((at for at, each in enumerate(primitives) if each.id == step), -1)
+
+
+class Editing(QObject):
+    """Edits the steps of the scheduled function, each edit as a recipe change."""
+
+    def __init__(self, document: Document, scheduling: Scheduling) -> None:
+        super().__init__(scheduling)
+        self._document = document
+        self._scheduling = scheduling
+        # Id of the step changed last, until the resulting record arrives; ``""`` for none.
+        self.edited = ""
+
+    def apply(self, *primitives: Primitive) -> None:
+        """Add primitives after the current step, as one change."""
+        scheduling = self._scheduling
+        after, place = scheduling.primitives, scheduling.place
+        at_end = scheduling.index_after is None
+        for number, each in enumerate(primitives):
+            self.edited = new_id(after)
+            named = msgspec.structs.replace(each, id=self.edited)
+            after = inserted(after, place + number, named)
+        scheduling.stop_at(None if at_end else place + len(primitives))
+        self._write(after)
+
+    def replace(self, primitive: Primitive) -> None:
+        """Change the arguments of a step."""
+        scheduling = self._scheduling
+        self.edited = primitive.id
+        place = place_of(scheduling.primitives, primitive.id)
+        scheduling.stop_at(scheduling.index_at(place))
+        self._write(replaced(scheduling.primitives, place, primitive))
+
+    def switch(self, step: str) -> None:
+        """Enable or disable a step."""
+        primitives = self._scheduling.primitives
+        place = place_of(primitives, step)
+        if place >= 0:
+            self.edited = step
+            self._write(changed(primitives, place, on=not primitives[place].on))
+
+    def force(self, step: str) -> None:
+        """Apply a step although it can change the function's results."""
+        primitives = self._scheduling.primitives
+        place = place_of(primitives, step)
+        if place >= 0:
+            self.edited = step
+            self._write(changed(primitives, place, forced=True))
+
+    def remove(self, step: str) -> None:
+        """Remove a step; the rest is applied again."""
+        scheduling = self._scheduling
+        place = place_of(scheduling.primitives, step)
+        if place >= 0:
+            index = scheduling.index
+            if index is not None and index > place:
+                scheduling.stop_at(index - 1)
+            self._write(removed(scheduling.primitives, place))
+
+    def move(self, place: int, to: int) -> None:
+        """Move the step at `place` to `to`, both from 0."""
+        primitives = self._scheduling.primitives
+        if 0 <= place < len(primitives) and 0 <= to < len(primitives) and place != to:
+            self.edited = primitives[place].id
+            self._write(moved(primitives, place, to))
+
+    def recipe_with(self, primitives: Primitives) -> Recipe:
+        """Return the recipe with these steps for the function."""
+        scheduling = self._scheduling
+        recipe, function, structure = (scheduling.recipe, scheduling.function, scheduling.structure)
+        assert recipe is not None
+        return sharing.with_primitives(recipe, function, structure, primitives)
+
+    def _write(self, primitives: Primitives) -> None:
+        if self._scheduling.recipe is None or self._scheduling.record is None:
+            return
+        self._scheduling.change(self.recipe_with(primitives))
+
+    # Results
+
+    def choose_made(self, record: ScheduleRecord) -> None:
+        """Select the results of the step in place of what it replaced."""
+        edited, self.edited = self.edited, ""
+        chosen = self._document.selection.chosen
+        inside = f"tir:{record.function}/"
+        ids = {each.id for each in record.tree}
+        if any(each in ids for each in chosen) or not any(
+            each.startswith(inside) for each in chosen
+        ):
+            return
+        made = [
+            each.id
+            for each in record.tree
+            if isinstance(each.reference, Made) and each.reference.step == edited
+        ]
+        self._document.select((made[-1] if made else f"tir:{record.function}",))
+
+    def leave_out(self, recipe: Recipe) -> None:
+        """Switch to a recipe without the step that crashed the engine.
+
+        If that was applied just now, undo returns to the recipe before it.
+        """
+        just_now, self.edited = self.edited, ""
+        self._scheduling.index = None
+        if just_now:
+            self._document.amend(recipe)
+        else:
+            self._document.change(recipe)
+
 
 PREVIEW_MS = 60
 """Delay before the primitive under the mouse or the cursor is previewed."""
@@ -111,7 +248,7 @@ class Trying(QObject):
         if primitive is None:
             self.clear()
         else:
-            step = order.new_id(self._scheduling.primitives)
+            step = new_id(self._scheduling.primitives)
             self._try(msgspec.structs.replace(primitive, id=step))
 
     def clear(self) -> None:
@@ -140,7 +277,7 @@ class Trying(QObject):
         before = scheduling.primitives
         if self.draft is not None and self.draft.edits:
             index = scheduling.index_at(self.draft.place)
-            after = replaced(before, order.place_of(before, primitive.id), primitive)
+            after = replaced(before, place_of(before, primitive.id), primitive)
         else:
             index = scheduling.index_after
             after = inserted(before, scheduling.place, primitive)
@@ -212,14 +349,14 @@ class Trying(QObject):
 
     def open(self, move: Move) -> None:
         """Show the form of a primitive."""
-        step = order.new_id(self._scheduling.primitives)
+        step = new_id(self._scheduling.primitives)
         primitive = msgspec.structs.replace(move.primitive, id=step)
         self._set_draft(Draft(move, primitive, self._scheduling.place))
 
     def edit(self, step: str) -> None:
         """Show the form of a step, with its arguments, as soon as its fields are known."""
         scheduling = self._scheduling
-        place = order.place_of(scheduling.primitives, step)
+        place = place_of(scheduling.primitives, step)
         if place < 0 or scheduling.record is None:
             return
         self.cancel_draft()
@@ -232,7 +369,7 @@ class Trying(QObject):
     def _open_step(self, step: str, moves: tuple[Move, ...]) -> None:
         """Show the form of a step: `moves` are those offered there for its operands."""
         primitives = self._scheduling.primitives
-        place = order.place_of(primitives, step)
+        place = place_of(primitives, step)
         if place < 0:
             return
         primitive = primitives[place]
@@ -441,7 +578,7 @@ class Scheduling(QObject):
         )
 
     @property
-    def primitives(self) -> order.Primitives:
+    def primitives(self) -> Primitives:
         """The steps of the enabled schedule."""
         schedule = self.schedule
         return () if schedule is None else schedule.primitives

@@ -11,9 +11,7 @@ from PySide6.QtGui import QGuiApplication
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries, Slot
-from lowerscope.app.panes.schedule import editing as order
-from lowerscope.app.panes.schedule.editing import Primitives
-from lowerscope.app.panes.schedule.model import Scheduling
+from lowerscope.app.panes.schedule.model import Primitives, Scheduling
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
 from lowerscope.core.model import shared_schedules as sharing
 from lowerscope.core.model.problems import Problem
@@ -263,7 +261,7 @@ class Variants:
         """Add an empty one, or a copy of the enabled one, and enable it."""
         self.add_with(name, self._scheduling.primitives if copied else ())
 
-    def add_with(self, name: str, primitives: order.Primitives, *, everywhere: bool = True) -> None:
+    def add_with(self, name: str, primitives: Primitives, *, everywhere: bool = True) -> None:
         """Add one with these steps, and enable it.
 
         Functions of the same structure share it, if `everywhere` and as long as this one has none

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.panes.steps.fusion_dialog import FusionDialog
+from lowerscope.app.panes.steps.pass_dialog import FusionDialog
 from lowerscope.core.model.explanation_records import Change, Explanation
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import WhyFusedQuery

@@ -13,7 +13,7 @@ from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document, Version
 from lowerscope.app.document.stepping import Following
 from lowerscope.app.panes.relax.extensions import ExtensionsDialog, with_extension
-from lowerscope.app.panes.relax.node_map import NodeMap
+from lowerscope.app.panes.relax.translation_page import NodeMap
 from lowerscope.core.model.module_steps import Moment, TranslationRecord
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.snapshot import (

@@ -14,12 +14,11 @@ from lowerscope.app.kit.charts.plots import Group
 from lowerscope.app.kit.theme import DARK, LIGHT
 from lowerscope.app.panes.common.run_figures import figures_of, run_facts
 from lowerscope.app.panes.log.log_view import ProblemsView
-from lowerscope.app.panes.run.calls_strip import groups_of, memory_rows
 from lowerscope.app.panes.run.commands import TolerancesDialog
 from lowerscope.app.panes.run.compare_page import ComparePage
 from lowerscope.app.panes.run.run_view import FOLDED, RunView
 from lowerscope.app.panes.run.tensor_page import TensorPage
-from lowerscope.app.panes.run.time_page import TimePage
+from lowerscope.app.panes.run.time_page import TimePage, groups_of, memory_rows
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.formatting import duration_text, error_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowerscope.app.panes.schedule import editing as order
+from lowerscope.app.panes.schedule.model import new_id, place_of
 from lowerscope.core.model import shared_schedules as sharing
 from lowerscope.core.model.recipe import (
     Recipe,
@@ -47,24 +47,24 @@ def test_a_function_has_the_schedules_of_its_structure() -> None:
 
 def test_steps_are_placed_moved_switched_and_taken_out() -> None:
     steps = FIRST.primitives
-    assert order.new_id(steps) == "s5"
+    assert new_id(steps) == "s5"
     added = inserted(steps, 1, Primitive(id="s5", name="unroll"))
     assert [each.id for each in added] == ["s1", "s5", "s4"]
-    assert order.place_of(added, "s5") == 1
+    assert place_of(added, "s5") == 1
     assert [each.id for each in moved(added, 0, 2)] == ["s5", "s4", "s1"]
     assert [each.id for each in moved(added, 2, -1)] == ["s4", "s1", "s5"]
     assert [each.on for each in changed(added, 1, on=False)] == [True, False, True]
     assert replaced(added, 0, FUSE) == (FUSE, *added[1:])
     # A step that is no longer there has no place.
-    assert order.place_of(added, "s9") == -1
+    assert place_of(added, "s9") == -1
     assert removed(added, -1) == replaced(added, -1, FUSE) == added
     rest = removed(steps, 1)
     # What was taken out may come back with undo, and what it made is not what another one makes.
-    assert order.new_id(removed(steps, 0)) == "s5"
+    assert new_id(removed(steps, 0)) == "s5"
     assert rest == (SPLIT,)
     # Files may have any ids.
     odd = tuple(Primitive(id=each, name="unroll") for each in ("s²", "s" + "9" * 5000, "", "x7"))
-    assert order.new_id((*odd, SPLIT)) == "s2"
+    assert new_id((*odd, SPLIT)) == "s2"
     assert references_of(FUSE) == (Made(step="s1"), Made(step="s1", output=1))
 
 

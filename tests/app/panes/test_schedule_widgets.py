@@ -12,8 +12,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.kit.tables.choice_list import OrderList
 from lowerscope.app.panes.schedule.metrics import work_rows
 from lowerscope.app.panes.schedule.schedule_form import ScheduleForm
-from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMovesPage
-from lowerscope.app.panes.schedule.schedule_tree import tree_rows
+from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMovesPage, tree_rows
 from lowerscope.core.model.queries import ScheduleQuery
 from lowerscope.core.model.schedule import At
 from lowerscope.core.model.schedule_records import (

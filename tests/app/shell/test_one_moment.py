@@ -15,7 +15,7 @@ from lowerscope.app.document.stepping import ORDER, call_lines
 from lowerscope.app.engine.child_process import Ending
 from lowerscope.app.panes.common.script_page import FetchedPage
 from lowerscope.app.panes.model.model_view import ModelView
-from lowerscope.app.panes.steps.step_rows import moment_of
+from lowerscope.app.panes.steps.pipeline_view import moment_of
 from lowerscope.app.shell.modes import MODES
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment, PassRecord, TranslationRecord

@@ -12,8 +12,8 @@ import pytest
 import torch
 import tvm
 
-from lowerscope.core.bisect import answering, program
-from lowerscope.core.bisect.small_model import Parts
+from lowerscope.core.bisect import answering
+from lowerscope.core.bisect.shrinking import Parts
 from lowerscope.core.cli.main import main, recipe_of_command
 from lowerscope.core.model.explanation_records import PROGRAM, BisectRecord, WrittenFile
 from lowerscope.core.model.problems import Cancelled
@@ -49,6 +49,9 @@ WRONG = {
 FAST = ("fashion_mlp", "relu_as_absolute")
 
 
+shows_difference = answering.shows_difference
+
+
 def shows_difference_soon(
     files: Sequence[WrittenFile], folder: Path, _check: Callable[[], None]
 ) -> bool:
@@ -61,7 +64,7 @@ def shows_difference_soon(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(each.content)
     ran = run_warm(str(folder / PROGRAM), folder=folder)
-    return program.is_difference(ran.returncode, ran.stderr)
+    return answering.is_difference(ran.returncode, ran.stderr)
 
 
 @pytest.fixture(autouse=True)
@@ -235,7 +238,7 @@ def test_a_reproduction_shows_a_difference_after_the_step(
     tmp_path: Path, text: str, shows: bool
 ) -> None:
     file = WrittenFile(name="reproduce.py", content=text.encode())
-    assert program.shows_difference((file,), tmp_path, lambda: None) == shows
+    assert shows_difference((file,), tmp_path, lambda: None) == shows
 
 
 def test_a_reproduction_that_never_ends_can_be_cancelled(tmp_path: Path) -> None:
@@ -244,7 +247,7 @@ def test_a_reproduction_that_never_ends_can_be_cancelled(tmp_path: Path) -> None
 
     file = WrittenFile(name="reproduce.py", content=b"import time; time.sleep(1000)")
     with pytest.raises(Cancelled):
-        program.shows_difference((file,), tmp_path, cancel)
+        shows_difference((file,), tmp_path, cancel)
 
 
 def test_a_model_that_draws_random_numbers_is_not_judged(

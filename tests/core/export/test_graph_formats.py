@@ -9,7 +9,6 @@ from typing import Any
 import networkx
 import pytest
 
-from lowerscope.core.files.graph_formats import graphml_text, json_text
 from lowerscope.core.model.graph import (
     DEFAULT,
     FITS,
@@ -19,6 +18,8 @@ from lowerscope.core.model.graph import (
     GraphName,
     GraphRecord,
     Port,
+    graphml_text,
+    json_text,
 )
 from lowerscope.core.model.queries import GraphQuery
 from lowerscope.core.model.recipe import Recipe, Source

@@ -14,8 +14,8 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import ComparisonQuery, RunQuery, SaveRunValuesQuery, WindowQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.run_records import RunRecord
+from lowerscope.core.run.float64 import narrowed, relative_error
 from lowerscope.core.run.kept_run import LastRun
-from lowerscope.core.run.referee import narrowed, relative_error
 from lowerscope.core.stages import Pipeline
 
 MODEL = """
