@@ -132,6 +132,26 @@ def _guards_hold(message: str, named: NamedInputs) -> bool:
     return True
 
 
+def drop_checks_of_sizes(
+    graph_module: fx.GraphModule, names: Mapping[Any, Any], named: NamedInputs
+) -> None:
+    """Erase the checks that torch adds for conditions on sizes; those on data stay.
+
+    Raises `LowerscopeError` if one does not hold for all sizes
+    """
+    from lowerscope.core.tracing.symbolic_sizes import always_holds, extent_text
+
+    for node in graph_module.graph.nodes:
+        if node.target is not torch.ops.aten._assert_scalar.default:
+            continue
+        condition = node.args[0].meta.get("val") if isinstance(node.args[0], fx.Node) else None
+        if isinstance(condition, torch.SymBool):
+            wanted = condition.node.expr.xreplace(names)
+            if not always_holds(wanted, named.ranges):
+                raise fixed_dimension(extent_text(wanted), named, None)
+    _drop_checks_of_sizes(graph_module)
+
+
 def _drop_checks_of_sizes(graph_module: fx.GraphModule) -> None:
     """Erase the checks of conditions on sizes that were found to hold; those on data stay."""
     from_data = torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.default
@@ -378,6 +398,9 @@ def drop_what_is_not_read(graph_module: fx.GraphModule, *, is_functional: bool) 
     """
     notes: list[Note] = []
     for node in reversed(list(graph_module.graph.nodes)):
+        if is_functional and node.target is torch.ops.aten.copy_.default:
+            # What the model returns of a changed input or buffer is its new value.
+            node.replace_all_uses_with(node.args[1])
         if node.users:
             continue
         if node.op == "placeholder" and not isinstance(node.meta.get("val"), torch.Tensor):
