@@ -236,7 +236,7 @@ def _numbered(
                         number += 1
                 lines.append(plain)
                 index += 1
-            else:
+            elif not line.startswith("@llvm.global_ctors"):  # It names a function that is not kept.
                 lines.append(line)
         if line == "}":
             name, skipping = "", False

@@ -132,6 +132,26 @@ def _guards_hold(message: str, named: NamedInputs) -> bool:
     return True
 
 
+def drop_checks_of_sizes(
+    graph_module: fx.GraphModule, names: Mapping[Any, Any], named: NamedInputs
+) -> None:
+    """Erase the checks that torch adds for conditions on sizes; those on data stay.
+
+    Raises `LowerscopeError` if one does not hold for all sizes
+    """
+    from lowerscope.core.tracing.symbolic_sizes import always_holds, extent_text
+
+    for node in graph_module.graph.nodes:
+        if node.target is not torch.ops.aten._assert_scalar.default:
+            continue
+        condition = node.args[0].meta.get("val") if isinstance(node.args[0], fx.Node) else None
+        if isinstance(condition, torch.SymBool):
+            wanted = condition.node.expr.xreplace(names)
+            if not always_holds(wanted, named.ranges):
+                raise fixed_dimension(extent_text(wanted), named, None)
+    _drop_checks_of_sizes(graph_module)
+
+
 def _drop_checks_of_sizes(graph_module: fx.GraphModule) -> None:
     """Erase the checks of conditions on sizes that were found to hold; those on data stay."""
     from_data = torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.default
@@ -336,7 +356,7 @@ def functional_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
     Raises `LowerscopeError` (code ``"try-fx"``) if torch cannot make one.
     """
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _operators_listed_once():
             return _module_of(program.run_decompositions({}))
     except Exception as error:  # torch raises several types for what it cannot replace
         raise cannot_replace(error) from error
@@ -344,8 +364,22 @@ def functional_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
 
 def decomposed_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
     """Return the graph of `program` in core ATen operators, none of them in-place."""
-    with torch.no_grad():
+    with torch.no_grad(), _operators_listed_once():
         return _module_of(program.run_decompositions())
+
+
+@contextmanager
+def _operators_listed_once() -> Iterator[None]:
+    """Let torch list all its operators once for a program: it does for each namespace, in 70 ms."""
+    from torch._export import utils
+
+    list_all = utils._materialize_cpp_cia_ops
+    list_all()
+    utils._materialize_cpp_cia_ops = lambda: None
+    try:
+        yield
+    finally:
+        utils._materialize_cpp_cia_ops = list_all
 
 
 def _module_of(program: torch.export.ExportedProgram) -> fx.GraphModule:
@@ -364,6 +398,9 @@ def drop_what_is_not_read(graph_module: fx.GraphModule, *, is_functional: bool) 
     """
     notes: list[Note] = []
     for node in reversed(list(graph_module.graph.nodes)):
+        if is_functional and node.target is torch.ops.aten.copy_.default:
+            # What the model returns of a changed input or buffer is its new value.
+            node.replace_all_uses_with(node.args[1])
         if node.users:
             continue
         if node.op == "placeholder" and not isinstance(node.meta.get("val"), torch.Tensor):

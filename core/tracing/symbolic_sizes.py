@@ -106,7 +106,7 @@ class Symbols:
         self._checked += len(guards)
         for guard in guards:
             named = guard.expr.xreplace(self.names)
-            if not _always_holds(named, self._named.ranges):
+            if not always_holds(named, self._named.ranges):
                 yield guard, extent_text(named)
 
 
@@ -191,7 +191,7 @@ def named_text(extent: Any, names: Mapping[sympy.Symbol, sympy.Symbol]) -> str:
     return extent_text(extent.node.expr.xreplace(names))
 
 
-def _always_holds(condition: Any, ranges: Mapping[str, Range]) -> bool:
+def always_holds(condition: Any, ranges: Mapping[str, Range]) -> bool:
     """Return whether no tested combination of sizes violates `condition`.
 
     Sizes below 2 are excluded: torch treats them as general.

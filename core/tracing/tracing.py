@@ -611,7 +611,10 @@ def _described(
     is_functional: bool,
 ) -> TracedModel:
     """Return an exported graph with the descriptions of its nodes."""
-    names = {} if named is None else exporting.names_of_symbols(graph_module, named)
+    names: Mapping[Any, Any] = {}
+    if named is not None:
+        names = exporting.names_of_symbols(graph_module, named)
+        exporting.drop_checks_of_sizes(graph_module, names, named)
     notes = exporting.drop_what_is_not_read(graph_module, is_functional=is_functional)
     lines = exporting.source_lines(graph_module)
     known = exporting.described_values(graph_module) if exporting.is_described(graph_module) else {}

@@ -100,6 +100,21 @@ class Slides(Grows):
         return super().forward(tokens, cache)
 
 
+class Mixes(Grows):
+    """The same, beside a recurrent state that is written in place."""
+
+    def forward(self, tokens: Tensor, cache: Cache | None = None) -> dict[str, Any]:
+        outputs = super().forward(tokens, cache)
+        cache = outputs["cache"]
+        if not hasattr(cache, "state"):
+            cache.state = torch.zeros(1, WIDTH)
+        with torch.autocast("cpu", enabled=False):
+            new = self.embedding(tokens).mean(1)
+        cache.state.mul_(0.5).add_(new)
+        outputs["logits"] = outputs["logits"] + self.head(cache.state)[:, None]
+        return outputs
+
+
 class Steps(Grows):
     """The same, called with a cache that has some tokens in it."""
 

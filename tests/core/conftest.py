@@ -24,18 +24,28 @@ measurers._start = start_measuring
 
 shorten_stacks()
 
-QUICK = ("bisect", "dynamic", "export", "lowering", "passes", "sources", "views")
-"""Folders whose tests are of results; the others build what users run."""
+QUICK = {
+    *("bisect", "dynamic", "export", "lowering", "passes", "sources", "views"),
+    *("test_caches.py", "test_generation.py", "test_nested_values.py", "test_seeded_faults.py"),
+    *("test_weights.py", "run/test_kept_values.py", "run/test_memory_plan.py"),
+    *("run/test_node_runs.py", "test_notebook.py"),
+}
+"""Folders and files whose tests are of results; the others build what users run."""
+
+OPTIMISED = {"bisect", "lowering/test_special_values.py", "views/test_step_sentences.py"}
+"""Of these, those that are about optimised code."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _quick_code(request: pytest.FixtureRequest) -> Iterator[None]:
-    if request.path.relative_to(Path(__file__).parent).parts[0] not in QUICK:
+    path = request.path.relative_to(Path(__file__).parent)
+    places = {path.parts[0], path.as_posix()}
+    if QUICK.isdisjoint(places):
         yield
         return
-    from tests.core.quick_code import unchecked
+    from tests.core.quick_code import quick_builds
 
-    with unchecked():
+    with quick_builds(are_optimised=not OPTIMISED.isdisjoint(places)):
         yield
 
 

@@ -71,6 +71,15 @@ def test_a_window_that_gets_full_has_steps_of_its_own(pipeline: Pipeline) -> Non
     assert record.cache[0].shape == (1, 9, 8)
 
 
+def test_a_state_written_in_place_is_returned_beside_a_cache_that_grows(
+    pipeline: Pipeline,
+) -> None:
+    record = pipeline.answer(GenerationQuery(recipe("Mixes", tracer="export"), TOKENS))
+    assert record.verdict == "match", record.fault
+    assert record.same == TOKENS
+    assert "cache.state" in [each.name for each in record.cache]
+
+
 def test_the_step_is_a_model_of_its_own(pipeline: Pipeline) -> None:
     step = recipe("InPlace", source=Source(spec=str(FILE), entry="InPlace", decode=True))
     whole = recipe("InPlace")

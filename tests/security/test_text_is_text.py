@@ -97,6 +97,7 @@ FACTORIES = {
 """Files that make them, or derive from them."""
 
 NAMED = {
+    "details_view.py": {"QLabel"},
     "focus_ring.py": {"QLabel"},
     "code_lines.py": {"QTextDocument"},
     "highlighter.py": {"QTextDocument"},

@@ -109,11 +109,6 @@ class FunctionChips(QWidget):
         """Return the name of the current chip, or ``""``."""
         return self._current
 
-    def area_of(self, name: str) -> QRectF:
-        """Return the area of a chip that has room."""
-        names = [chip.name for chip in self._shown()]
-        return self._areas[names.index(name)]
-
     def _shown(self) -> tuple[Chip, ...]:
         return self._chips[: len(self._areas)]
 

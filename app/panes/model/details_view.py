@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QCursor
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton, push_button
-from lowerscope.app.kit.glossary import open_term, term_of, told_label
-from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, scrolled
-from lowerscope.app.kit.pane import Pane
+from lowerscope.app.kit.glossary import link, term_of
+from lowerscope.app.kit.layouts import column_of, row_of, scrolled
+from lowerscope.app.kit.pane import ElidedLabel, Pane
 from lowerscope.app.kit.pane_messages import EmptyState
-from lowerscope.app.kit.plain_text import (
-    Label,
-    Markup,
-    MarkupLabel,
-    breakable,
-    join_markup,
-    markup,
-)
+from lowerscope.app.kit.plain_text import Label, MarkupLabel, breakable, join_markup, markup
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
 from lowerscope.app.panes.common.descriptions import (
     RANDOM,
@@ -327,6 +320,9 @@ def _tensor_facts(tensor: ParameterRecord) -> list[Fact]:
 MOST = 12
 """Entities of a fact that are shown by name."""
 
+MOST_PAGES = 12
+"""Sets of facts whose widgets are kept: to make these takes most of the time of a selection."""
+
 _LABELS = 68
 _CHIP = 130
 _TITLE = 112
@@ -347,6 +343,8 @@ class DetailsView(Pane):
         self._document = document
         self._sections: tuple[Section, ...] = ()
         self._values: Facts = ()
+        # Of the last selections, the least recent first.
+        self._kept: dict[object, _Page] = {}
         self._function = ""
         self.pin = IconButton("pin", _("Keep the inspector without a selection"))
         self.pin.setCheckable(True)
@@ -367,15 +365,11 @@ class DetailsView(Pane):
         self.values = ValuesPanel(document, queries, self._add_values, self.set_busy)
         self.compare = push_button(_("Compare values"), act=self.compare_wanted.emit)
         self.schedule = push_button(_("Schedule"), act=self._schedule)
-        # The switch stands between them, below the title of its section.
-        self._above, self._below = self._text(), self._text()
-        body = QWidget()
-        texts = (self._above, self._lowering, self._below)
-        column_of(body, *texts, STRETCH, margins=(12, 8, 12, 12), spacing=4)
+        self._area = scrolled(sideways=False)
         buttons = QWidget()
         row_of(buttons, (self.compare, 1), (self.schedule, 1), margins=(12, 8, 12, 8), spacing=6)
         self._page = QWidget()
-        column_of(self._page, (scrolled(body, sideways=False), 1), self.values, buttons)
+        column_of(self._page, (self._area, 1), self.values, buttons)
         self._empty = EmptyState(
             _("Nothing is selected"),
             _("Click a box of the graph, a line of code, or an item of the outline."),
@@ -386,7 +380,7 @@ class DetailsView(Pane):
         document.on(("selection", "snapshot"), self._show_selection)
         document.on(("recipe", "pending"), self._show_lowering)
         document.on(("run", "running"), self._show_selection)
-        theme.notifier().changed.connect(self._fill)
+        theme.notifier().changed.connect(self._renew)
         self._show_selection()
 
     @property
@@ -483,42 +477,107 @@ class DetailsView(Pane):
 
     # Content
 
-    def _text(self) -> MarkupLabel:
-        text = MarkupLabel(wraps=True)
-        text.setFont(ui_font(_PIXELS))
-        text.setMinimumWidth(1)
-        text.setTextInteractionFlags(
-            Qt.TextInteractionFlag.LinksAccessibleByMouse
-            | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
-        )
-        text.linkActivated.connect(self._follow)
-        text.linkHovered.connect(_tell)
-        return text
+    def _renew(self) -> None:
+        """Build the sections anew, in other colours."""
+        self._kept.clear()
+        self._fill()
 
     def _fill(self) -> None:
+        """Show the sections, in the widgets of an earlier selection with the same facts if any."""
         sections, node = self._shown(), self._node()
         lowers = node is not None and bool(node.strategy)
-        above, below = list[str](), list[str]()
-        for section in sections:
-            (below if below else above).append(_title(section.title, first=not above))
+        shape = lowers, tuple((each.title, tuple(map(_kind, each.facts))) for each in sections)
+        page = self._kept.pop(shape, None)
+        if page is None:
+            page = self._built(sections, lowers)
+        self._kept[shape] = page
+        facts = (fact for section in sections for fact in section.facts)
+        for widget, fact in zip(page.values, facts, strict=True):
+            _put(widget, fact)
+        if self._area.widget() is not page.widget:
+            # The pages outlive it.
+            self._area.takeWidget()
+            self._area.setWidget(page.widget)
+        if page.switch >= 0:
+            if self._lowering.parentWidget() is not page.widget:
+                page.column.insertWidget(page.switch, self._lowering)
+                self._lowering.show()
+            self._show_lowering()
+        while len(self._kept) > MOST_PAGES:
+            oldest = self._kept.pop(next(iter(self._kept)))
+            if self._lowering.parentWidget() is oldest.widget:
+                self._lowering.setParent(None)
+
+    def _built(self, sections: tuple[Section, ...], lowers: bool) -> _Page:
+        widget = QWidget()
+        column = QVBoxLayout(widget)
+        column.setContentsMargins(12, 8, 12, 12)
+        column.setSpacing(4)
+        page = _Page(widget, column)
+        for number, section in enumerate(sections):
+            title = Label(section.title)
+            title.setFont(ui_font(_PIXELS, QFont.Weight.DemiBold))
+            if number:
+                column.addSpacing(10)
+            link(title, section.title)
+            column.addWidget(title)
             if lowers and section.title == _("Lowering of this node"):
-                below.append(_table(section.facts))
-            else:
-                (below if below else above).append(_table(section.facts))
-        for label, parts in ((self._above, above), (self._below, below)):
-            label.setText(join_markup("", parts))
-            label.setVisible(bool(parts))
-        self._lowering.setVisible(lowers)
-        self._show_lowering()
+                page.switch = column.count()
+            column.addLayout(self._grid(section, page))
+        column.addStretch(1)
+        return page
+
+    def _grid(self, section: Section, page: _Page) -> QGridLayout:
+        grid = QGridLayout()
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(4)
+        grid.setVerticalSpacing(4)
+        grid.setColumnMinimumWidth(0, _LABELS)
+        grid.setColumnStretch(1, 1)
+        for row, fact in enumerate(section.facts):
+            value = self._value(fact)
+            page.values.append(value)
+            if fact.code:
+                grid.addWidget(value, row, 0, 1, 2)
+                continue
+            label = ElidedLabel(role="quiet")
+            label.setFont(ui_font(_PIXELS))
+            label.set_whole(fact.label)
+            link(label, fact.label)
+            grid.addWidget(label, row, 0, Qt.AlignmentFlag.AlignTop)
+            grid.addWidget(value, row, 1)
+        return grid
+
+    def _value(self, fact: Fact) -> QLabel:
+        """Return a widget for a value; `_put` fills it."""
+        if fact.code:
+            return _CodeLine()
+        value: QLabel
+        if fact.entities or fact.action:
+            value = MarkupLabel(wraps=True)
+            value.linkActivated.connect(self._follow)
+            value.setTextInteractionFlags(
+                Qt.TextInteractionFlag.LinksAccessibleByMouse
+                | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+            )
+            value.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        elif fact.note:
+            value = MarkupLabel(role=fact.role, wraps=True)
+        elif " " in fact.text:
+            value = Label(role=fact.role, wraps=True)
+        else:
+            # A single name is elided, and not broken.
+            value = name = ElidedLabel(role=fact.role)
+            link(name, fact.text)
+        if not isinstance(value, ElidedLabel):
+            value.setMinimumWidth(1)
+        value.setFont(ui_font(_PIXELS))
+        return value
 
     def _follow(self, link: str) -> None:
         kind, _sep, entity = link.partition(" ")
         if kind == "select":
             self._document.select((entity,))
-        elif kind == "term":
-            term = term_of(entity)
-            assert term is not None
-            open_term(self, term)
         elif kind == "rule":
             self.rule_wanted.emit()
         else:
@@ -532,55 +591,56 @@ _LABELLED = tuple(STRATEGY_NAMES.items())
 _SHADES = {"high-level": "accent", "te": "te", "library": "library"}
 
 
-def _title(title: str, *, first: bool) -> Markup:
-    pattern = '<div style="font-weight:600;margin-top:{0}px;margin-bottom:2px">{1}</div>'
-    return markup(pattern, "0" if first else "10", _worded(title, theme.current().text))
+@dataclass
+class _Page:
+    """Widgets of sections: those of the values in order, and the place of the lowering switch."""
+
+    widget: QWidget
+    column: QVBoxLayout
+    values: list[QLabel] = field(default_factory=list)
+    switch: int = -1
 
 
-def _table(facts: Sequence[Fact]) -> Markup:
-    """Return facts as a table of labels and values; code has the whole width."""
-    rows = list[str]()
-    for fact in facts:
-        if fact.code:
-            pattern = '<tr><td colspan="2" style="{0};padding:3px">{1}</td></tr>'
-            font = f"font-family:'{code_font().family()}';font-size:{code_font().pointSizeF()}pt"
-            style = f"background-color:{theme.current().code_ground};{font}"
-            rows.append(markup(pattern, style, breakable(fact.text)))
-            continue
-        pattern = '<tr><td width="{0}" style="padding-right:4px">{1}</td><td>{2}</td></tr>'
-        label = _worded(fact.label, theme.current().quiet)
-        rows.append(markup(pattern, str(_LABELS), label, _value(fact)))
-    pattern = '<table width="100%" cellspacing="0" cellpadding="2">{0}</table>'
-    return markup(pattern, join_markup("", rows))
+def _kind(fact: Fact) -> tuple[object, ...]:
+    """Return what the widgets of a fact depend on, besides its text."""
+    term = fact.text if term_of(fact.text) is not None else ""
+    is_link = bool(fact.entities or fact.action)
+    return fact.label, fact.code, is_link, bool(fact.note), " " in fact.text, fact.role, term
 
 
-def _worded(text: str, colour: str) -> Markup:
-    """Return a text; a term of the glossary is a link to it."""
-    if term_of(text) is None:
-        return markup('<span style="color:{0}">{1}</span>', colour, text)
-    pattern = '<a href="term {0}" style="color:{1};text-decoration:none">{2}</a>'
-    return markup(pattern, text, colour, text)
+def _put(widget: QLabel, fact: Fact) -> None:
+    """Show a value in the widget that was made for one like it."""
+    if isinstance(widget, ElidedLabel):
+        widget.set_whole(fact.text)
+    elif fact.entities or fact.action:
+        widget.setText(_chips(fact) if fact.entities else _link(fact))
+    elif fact.note:
+        pattern = '{0} <span style="color:{1}">{2}</span>'
+        quiet = theme.current().quiet
+        widget.setText(markup(pattern, breakable(fact.text), quiet, breakable(fact.note)))
+        widget.setToolTip(f"{fact.text} {fact.note}")
+    else:
+        widget.setText(breakable(fact.text))
 
 
-def _tell(link: str) -> None:
-    """Show the definition of a term under the mouse."""
-    kind, _sep, term = link.partition(" ")
-    QToolTip.showText(QCursor.pos(), told_label(term) if kind == "term" else "")
+class _CodeLine(ElidedLabel):
+    """A line of code on a ground of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFont(code_font())
+        self.setContentsMargins(8, 4, 8, 4)
+        self.setAutoFillBackground(True)
+        self.setProperty("ground", "code")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(0, 26)
 
 
-def _value(fact: Fact) -> Markup:
-    colours = theme.current()
-    if fact.entities:
-        return _chips(fact)
-    if fact.action:
-        return _link(fact)
-    inks = {"right": colours.right, "wrong": colours.wrong}
-    text = markup('<span style="color:{0}">{1}</span>', colours.quiet, breakable(fact.note))
-    own = _worded(breakable(fact.text), inks.get(fact.role, colours.text))
-    return markup("{0} {1}", own, text) if fact.note else own
-
-
-def _chips(fact: Fact) -> Markup:
+def _chips(fact: Fact) -> str:
     """Return links that select entities, as HTML."""
     colours, metrics = theme.current(), TextMetrics(code_font())
     chips: list[str] = []
@@ -597,11 +657,11 @@ def _chips(fact: Fact) -> Markup:
         )
     more = len(fact.entities) - MOST
     if more > 0:
-        chips.append(markup("{0}", _("and {more} more", more=more)))
+        chips.append(_("and {more} more", more=more))
     return join_markup(" ", chips)
 
 
-def _link(fact: Fact) -> Markup:
+def _link(fact: Fact) -> str:
     style = f"color:{theme.current().accent}; text-decoration:none"
     text = breakable(fact.text)
     if fact.action == "rule":

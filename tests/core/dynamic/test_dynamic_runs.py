@@ -104,10 +104,13 @@ def test_the_rules_cover_symbolic_shapes(
     assert [each.reason for each in lowered.nodes.values() if each.reason] == []
 
 
-def test_conversions_by_export_are_lowered(
-    pipeline: Pipeline, recipe_of: RecipeOf, run: Run
+@pytest.mark.parametrize(
+    ("entry", "given"), [("Converts", "x=n,4:float32"), ("Repeats", "x=1,2,n,4:float32")]
+)
+def test_what_export_adds_for_sizes_is_lowered(
+    pipeline: Pipeline, recipe_of: RecipeOf, run: Run, entry: str, given: str
 ) -> None:
-    recipe = recipe_of("Converts", ("x=n,4:float32",), ("n=1..32",), ("n=5,1,32",))
+    recipe = recipe_of(entry, (given,), ("n=1..32",), ("n=5,1,32",))
     recipe = msgspec.structs.replace(recipe, tracer="export")
     lowered = pipeline.stages(recipe).lowered
     assert lowered is not None

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from lowerscope.core.lowering import decomposition
 from tests.core.lowering.calling_models import Calls
 
 X = torch.randn(2, 3, 8)
@@ -59,8 +60,11 @@ def test_what_a_rule_refuses_may_have_parts(bench: Any) -> None:
     assert len(node.parts) > 1
 
 
-def test_what_would_become_too_many_operators_runs_in_torch(bench: Any) -> None:
-    _, lowered = bench.lower(nn.LSTM(2, 2).eval(), (torch.randn(300, 2),), "export", "te")
+def test_what_would_become_too_many_operators_runs_in_torch(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decomposition, "MOST", 100)
+    _, lowered = bench.lower(nn.LSTM(2, 2).eval(), (torch.randn(20, 2),), "export", "te")
     assert lowered.nodes["lstm"].strategy == "library"
 
 

@@ -105,6 +105,11 @@ def plain(lines: list[str]) -> list[str]:
     return found
 
 
+def test_code_without_optimisation_has_an_assembly(pipeline: Pipeline) -> None:
+    recipe = sample("matmul_relu", '{"kind": "llvm", "opt-level": 0}')
+    assert lines_of(text_of(pipeline, recipe, "asm", "te_matmul"), "tir:te_matmul")
+
+
 @pytest.mark.diagonal
 @pytest.mark.parametrize("target", ["llvm", "native"])
 @pytest.mark.parametrize("name", ["fashion_mlp", "conv_net", *at_length(*LARGE)])
