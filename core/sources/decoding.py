@@ -232,6 +232,19 @@ class Decoding:
         growing = {}
         for sizes, name in of_sizes.items():
             found = ranges.get(name) or Dimension(name=name, high=max(sizes) + steps)
+            if not found.low <= sizes[0] <= found.high:
+                raise LowerscopeError(
+                    _(
+                        "{name} is {size} at token {token}, and its range ends at {high}",
+                        name=name,
+                        size=sizes[0],
+                        token=self._after + 2,
+                        high=found.high,
+                    ),
+                    todo=_(
+                        "Widen the range of {name} to {high}", name=name, high=max(sizes) + steps
+                    ),
+                )
             # The sizes of earlier steps have a function of their own.
             low = sizes[0] if self._after else found.low
             growing[name] = Growing(msgspec.structs.replace(found, low=low), *sizes)

@@ -107,6 +107,13 @@ def test_a_fault_that_begins_at_a_position_is_named(pipeline: Pipeline, tmp_path
     assert record.fault.where.startswith("cached_models.py:")
 
 
+def test_a_range_that_ends_before_the_tokens_is_named(pipeline: Pipeline) -> None:
+    short = Dimension(name="length", low=1, high=12)
+    with pytest.raises(LowerscopeError) as caught:
+        pipeline.answer(GenerationQuery(recipe("Grows", dimensions=(short,)), TOKENS))
+    assert caught.value.problem.what == "length is 13 at token 10, and its range ends at 12"
+
+
 def test_a_source_without_a_step_says_what_to_define(pipeline: Pipeline) -> None:
     with pytest.raises(LowerscopeError) as caught:
         pipeline.answer(GenerationQuery(recipe("Holds"), 4))
