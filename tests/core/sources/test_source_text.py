@@ -145,8 +145,8 @@ def test_source_files_follow_what_the_file_imports(tmp_path: Path) -> None:
 def test_what_the_window_reads_imports_no_torch() -> None:
     code = (
         "import sys\n"
-        "import lowerscope.core.files.sources, lowerscope.core.files.sources\n"
-        "assert len(lowerscope.core.files.sources.samples()) == 8\n"
+        "import lowerscope.core.files.samples, lowerscope.core.files.sources\n"
+        "assert len(lowerscope.core.files.samples.SAMPLES) == 8\n"
         "assert not {'torch', 'tvm', 'numpy'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
