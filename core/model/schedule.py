@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from lowerscope.core.model.texts import Reason, _, joined
+from lowerscope.core.model.reasons import Reason
+from lowerscope.core.model.texts import _, joined
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True, tag="made"):

@@ -31,6 +31,7 @@ from lowerscope.core.ir.script import (
 )
 from lowerscope.core.ir.tensorir import Part, known, parts_of, root_block
 from lowerscope.core.model.problems import LowerscopeError, last_line
+from lowerscope.core.model.reasons import worded
 from lowerscope.core.model.schedule import At, Primitive, Reference, references_of
 from lowerscope.core.model.schedule_records import (
     RULE_SECONDS,
@@ -40,7 +41,7 @@ from lowerscope.core.model.schedule_records import (
     ScheduleStep,
 )
 from lowerscope.core.model.snapshot import TextRecord
-from lowerscope.core.model.texts import _, worded
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.applying import apply, name_of, title_unresolved
 from lowerscope.core.schedule.code import Code, call_of
 from lowerscope.core.schedule.references import (

@@ -25,8 +25,9 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, structure_of
 from lowerscope.core.model.problems import last_line
+from lowerscope.core.model.reasons import reason
 from lowerscope.core.model.schedule import At, Made, Primitive, Reference
-from lowerscope.core.model.texts import _, reason
+from lowerscope.core.model.texts import _
 from lowerscope.core.run.standalone import is_symbolic
 from lowerscope.core.run.tuning.database import Tried
 from lowerscope.core.schedule.applying import apply

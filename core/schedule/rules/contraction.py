@@ -11,8 +11,8 @@ from typing import Any
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
+from lowerscope.core.model.reasons import Reason, reason, reason_n
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.model.texts import Reason, reason, reason_n
 from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.recorder import (

@@ -13,8 +13,8 @@ from tvm import ir, sym, tirx
 from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.ir.tensorir import collected, known, mentions, nodes_in, operator_name
+from lowerscope.core.model.reasons import reason, reason_n
 from lowerscope.core.model.schedule import At, Made
-from lowerscope.core.model.texts import reason, reason_n
 from lowerscope.core.schedule.references import function_of
 from lowerscope.core.schedule.rules.recorder import (
     WORTH_THREADS,

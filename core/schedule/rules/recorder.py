@@ -17,8 +17,9 @@ from tvm.s_tir import SBlock, Schedule
 
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, collected, known, mentions, operator_name
 from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.reasons import Reason, reason
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Reference
-from lowerscope.core.model.texts import Reason, _, reason
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.applying import apply
 from lowerscope.core.schedule.block_primitives import negated_in
 from lowerscope.core.schedule.references import (

@@ -12,8 +12,8 @@ from tvm import tirx
 from tvm.sym import Analyzer, detect_linear_equation
 
 from lowerscope.core.ir.tensorir import known, mentions
+from lowerscope.core.model.reasons import reason
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.model.texts import reason
 from lowerscope.core.schedule.references import Place, function_of
 from lowerscope.core.schedule.rules.recorder import (
     CHEAP,

@@ -10,8 +10,8 @@ from tvm import sym, tirx
 from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.ir.tensorir import known, mentions, operator_name
+from lowerscope.core.model.reasons import reason
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.model.texts import reason
 from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.recorder import (
     REDUCTION,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from lowerscope.core.model.reasons import Reason, reason
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.model.texts import Reason, reason
 from lowerscope.core.schedule.rules.contraction import (
     WORTH_THREADS,
     Tile,
