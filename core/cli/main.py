@@ -117,6 +117,11 @@ def add_export_options(parser: OneLineParser) -> None:
         default="fit",
         help=_("modules to expand in graphs: those that fit a pane (default), all or none"),
     )
+    parser.text(
+        "--part",
+        "NAME",
+        _("a part of the graphs: the inside of a module, or a node with its neighbours"),
+    )
     parser.flag("--force", _("overwrite existing files"))
     add_recipe_options(parser)
 
@@ -139,6 +144,7 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         pictures=folder.Pictures(
             kinds=kinds,
             level=options.level,
+            part=options.part,
             painter=options.painter() if painted else None,
         ),
     )

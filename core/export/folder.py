@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,7 +63,7 @@ from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.texts import _
 from lowerscope.core.stages import Pipeline, Stages
-from lowerscope.core.views.graph.hierarchy import Opening
+from lowerscope.core.views.graph.hierarchy import Opening, openings_to, part_of
 from lowerscope.core.views.graph_records import draw_graph
 from lowerscope.core.views.snapshot_records import fx_nodes_of
 from lowerscope.core.views.tables import print_table
@@ -74,6 +75,7 @@ class Pictures:
 
     kinds: tuple[str, ...] = ("svg",)
     level: str = "fit"
+    part: str = ""
     painter: Painter | None = None
 
 
@@ -205,7 +207,9 @@ def _reproduce(given: _Exporting, which: str) -> Iterator[File]:
 
 def _graph(given: _Exporting, which: str, name: str) -> Iterator[File]:
     chosen = given.pictures
-    return picture_files(given.stages, name, chosen.kinds, chosen.level, chosen.painter)
+    return picture_files(
+        given.stages, name, chosen.kinds, chosen.level, chosen.painter, chosen.part
+    )
 
 
 def _report(given: _Exporting, which: str) -> Iterator[File]:
@@ -251,14 +255,21 @@ def picture_files(
     kinds: Sequence[str],
     level: str,
     painter: Painter | None,
+    part: str = "",
 ) -> Iterator[File]:
     """Yield a graph in each of some formats.
 
-    Raises a `LowerscopeError` if there is no painter.
+    Raises a `LowerscopeError` if there is no such graph or part, or no painter.
+
+    Args:
+        part: A module, for its content, or a node, for its neighbourhood; empty for all.
     """
     metrics = DEFAULT if painter is None else painter.metrics()
     which = cast(GraphName, GRAPHS[name])
-    graph = draw_graph(stages, which, None, metrics, Opening(*LEVELS[level]), Silent().check)
+    if part:
+        graph = _part(stages, which, metrics, level, part)
+    else:
+        graph = draw_graph(stages, which, None, metrics, Opening(*LEVELS[level]), Silent().check)
     for kind in kinds:
         if kind in TEXT_FORMATS:
             yield text_file(f"{which}.{kind}", TEXT_FORMATS[kind](graph, which))
@@ -273,6 +284,29 @@ def picture_files(
             f"{which}.{kind}",
             partial(painter.paint, graph, kind=kind, title=f"{stages.loaded.title}: {which}"),
         )
+
+
+def _part(
+    stages: Stages, which: GraphName, metrics: TextMetrics, level: str, part: str
+) -> GraphRecord:
+    """Return a part of a graph; a node may be inside of a module that has to be expanded."""
+    whole = Opening(*LEVELS["all"])
+    tried = [whole] if level == "all" else [Opening(expanded=openings_to(part)), whole]
+    for opening in tried:
+        drawn = draw_graph(stages, which, None, metrics, opening, Silent().check)
+        found = part_of(drawn, part)
+        if found is not None:
+            return found
+    ids = (*(each.id for each in drawn.boxes), *(each.id for each in drawn.regions))
+    names = [each.rpartition(":")[2].rpartition("/")[2] for each in ids]
+    near = difflib.get_close_matches(part, names, n=1)
+    raise LowerscopeError(
+        _("the {which} graph has no module or node {part}", which=which, part=part),
+        where=f"--part {part}",
+        todo=_("Did you mean {near}?", near=near[0])
+        if near
+        else _("Export the whole graph to see the names"),
+    )
 
 
 def check_kinds(kinds: Sequence[str]) -> None:

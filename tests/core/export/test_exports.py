@@ -50,17 +50,34 @@ def test_every_export_is_used(qapp: object, pipeline: Pipeline, tmp_path: Path) 
     assert use_all(pipeline, [MLP, *options], tmp_path) == []
 
 
-def test_levels_of_a_graph(qapp: object, pipeline: Pipeline, tmp_path: Path) -> None:
+def test_a_part_of_a_graph_and_its_levels(qapp: object, pipeline: Pipeline, tmp_path: Path) -> None:
     recipe = recipe_of("sample:transformer_block")
     wanted = parse_wanted(["fx-graph"])
     boxes = {}
-    for name in ("none", "all"):
+    for name, chosen in {
+        "none": Pictures(kinds=("dot",), level="none"),
+        "all": Pictures(kinds=("dot",), level="all"),
+        "module": Pictures(kinds=("dot", "svg"), part="attention", painter=GraphPictures()),
+        "node": Pictures(kinds=("dot",), level="all", part="norm0"),
+    }.items():
         place = tmp_path / name
-        pictures = Pictures(kinds=("dot", "svg"), level=name, painter=GraphPictures())
-        export(pipeline, recipe, place, force=False, wanted=wanted, pictures=pictures)
+        export(pipeline, recipe, place, force=False, wanted=wanted, pictures=chosen)
         text = (place / "fx.dot").read_text()
         boxes[name] = set(re.findall(r'^  "([^"]*)" \[label=', text, re.MULTILINE))
     assert "module:attention" in boxes["none"]
     assert "module:attention" not in boxes["all"]
-    words = "".join(ET.parse(tmp_path / "none" / "fx.svg").getroot().itertext())
+    # What is inside of a module is what is there with it and not without it.
+    assert boxes["module"] == boxes["all"] - boxes["none"]
+    assert {"fx:x", "fx:norm0"} < boxes["node"] < boxes["all"]
+    words = "".join(ET.parse(tmp_path / "module" / "fx.svg").getroot().itertext())
     assert "attention" in words
+    assert "norm1" not in words
+    done = export(
+        pipeline,
+        recipe,
+        tmp_path / "no",
+        force=False,
+        wanted=wanted,
+        pictures=Pictures(kinds=("dot",), part="atention"),
+    )
+    assert "Did you mean attention?" in done.left_out[0]
