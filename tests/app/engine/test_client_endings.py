@@ -128,7 +128,7 @@ def test_stop_ends_the_child_and_what_it_started(window: Window, busy: str) -> N
 
     began = time.monotonic()
     window.client.stop()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert window.client.state == "stopped"
     assert window.client.pid is None
     window.until_gone(family)

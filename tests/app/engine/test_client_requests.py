@@ -83,7 +83,7 @@ def test_cancel_of_a_job_that_does_not_listen_ends_the_child(window: Window, met
     began = time.monotonic()
     window.client.cancel(stuck)
     assert window.problem(stuck).code == "cancelled"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert window.result(other) == "other"
     assert window.endings == []
     window.until_gone(family)

@@ -64,7 +64,7 @@ def test_killed_or_stopped_it_takes_along_all_that_it_has_started(enclosed: Wind
     family = enclosed.family()
     began = time.monotonic()
     enclosed.client.stop()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     enclosed.until_gone(family)
 
 

@@ -108,16 +108,18 @@ def test_parameters_that_are_inputs_and_several_sizes_are_sent(
 def test_a_second_model_of_a_session_is_not_the_first(
     farm: Farm, tmp_path: Path, pipeline: Pipeline
 ) -> None:
-    file = tmp_path / "products.py"
-    file.write_text(SLOW.replace("700", "256"))
-    slow, fast = (
-        main.recipe_of_command(["run", str(file), "--lowering", "te", *words, *farm.words])
-        for words in ([], ["--schedule", "rules", "--target", "native"])
-    )
-    assert slow.remote is not None
-    stages = [pipeline.stages(each) for each in (slow, fast)]
-    (unscheduled,), (by_rules,) = measure_remotely(stages, (slow, fast), slow.remote, Silent())
-    assert 3 * by_rules.sides[0].fastest < unscheduled.sides[0].fastest
+    recipes = []
+    for size in (256, 32):
+        file = tmp_path / f"products_{size}.py"
+        file.write_text(SLOW.replace("700", str(size)))
+        command = ["run", str(file), "--lowering", "te", *farm.words]
+        recipes.append(main.recipe_of_command(command))
+    there = recipes[0].remote
+    assert there is not None
+    stages = [pipeline.stages(each) for each in recipes]
+    (of_large,), (of_small,) = measure_remotely(stages, recipes, there, Silent())
+    # It has 512 times the work.
+    assert 10 * of_small.sides[0].fastest < of_large.sides[0].fastest
 
 
 def test_what_cannot_run_there_is_refused_in_one_line(farm: Farm, pipeline: Pipeline) -> None:
