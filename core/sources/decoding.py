@@ -245,9 +245,11 @@ class Decoding:
                         "Widen the range of {name} to {high}", name=name, high=max(sizes) + steps
                     ),
                 )
-            # The sizes of earlier steps have a function of their own.
-            low = sizes[0] if self._after else found.low
-            growing[name] = Growing(msgspec.structs.replace(found, low=low), *sizes)
+            if self._after:
+                # The sizes of earlier steps have a function of their own.
+                end = {"low": sizes[0]} if sizes[0] < sizes[1] else {"high": sizes[0]}
+                found = msgspec.structs.replace(found, **end)
+            growing[name] = Growing(found, *sizes)
         return tuple(specs), growing
 
 

@@ -10,6 +10,7 @@ import re
 import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
@@ -413,13 +414,21 @@ def fixed_dimension(
     )
 
 
+@lru_cache
+def _compiled(condition: str) -> CodeType:
+    return compile(condition, "condition", "eval")
+
+
 def holds(condition: str, sizes: Mapping[str, int]) -> bool:
     """Return whether torch's condition on named sizes, written as Python, holds for some sizes.
 
     Raises `SyntaxError`, `NameError` or `TypeError` if it is no such condition
     """
     known = {"min": min, "max": max, "__builtins__": {}}
-    return bool(eval(compile(condition, "condition", "eval"), known, dict(sizes)))
+    try:
+        return bool(eval(_compiled(condition), known, dict(sizes)))
+    except ZeroDivisionError:
+        return False
 
 
 def narrowed(

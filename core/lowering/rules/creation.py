@@ -203,7 +203,15 @@ def te_rounded(A: te.Tensor) -> te.Tensor:
     return te.compute(A.shape, nearest, name="round")
 
 
-@exact("to")
+@exact(
+    "to",
+    aten._to_copy.default,
+    aten.to.device,
+    aten.to.dtype,
+    aten.to.dtype_layout,
+    aten.to.other,
+    name="to",
+)
 def to(
     b: NodeBuilder,
     input: Value,
@@ -212,6 +220,7 @@ def to(
     other: Value = None,
     non_blocking: bool = False,
     copy: bool = False,
+    memory_format: Any = None,
 ) -> Value:
     for argument in (*args, other, dtype):
         if isinstance(argument, torch.dtype):
@@ -230,43 +239,6 @@ def type_(b: NodeBuilder, input: Value, dtype: Any = None, non_blocking: bool = 
 
 @exact("type_as", aten.type_as.default)
 def type_as(b: NodeBuilder, input: Value, other: Value) -> Value:
-    return _rounded(b, input, dtype_of(other))
-
-
-@exact(aten._to_copy.default, aten.to.dtype, aten.to.dtype_layout, name="to")
-def aten_to(
-    b: NodeBuilder,
-    input: Value,
-    dtype: torch.dtype | None = None,
-    non_blocking: bool = False,
-    copy: bool = False,
-    memory_format: Any = None,
-) -> Value:
-    return input if dtype is None else convert(b, input, dtype)
-
-
-@exact(aten.to.device, name="to")
-def to_device(
-    b: NodeBuilder,
-    input: Value,
-    device: Any,
-    dtype: torch.dtype,
-    non_blocking: bool = False,
-    copy: bool = False,
-    memory_format: Any = None,
-) -> Value:
-    return convert(b, input, dtype)
-
-
-@exact(aten.to.other, name="to")
-def to_other(
-    b: NodeBuilder,
-    input: Value,
-    other: Value,
-    non_blocking: bool = False,
-    copy: bool = False,
-    memory_format: Any = None,
-) -> Value:
     return _rounded(b, input, dtype_of(other))
 
 
