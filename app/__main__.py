@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         set_language("en")
     if given and given[0] in COMMANDS:
         from lowerscope.core.cli import main as cli
-        from lowerscope.core.cli.supervised import run_enclosed
+        from lowerscope.core.cli.enclosed import run_enclosed
         from lowerscope.core.files.console import ERROR, say
         from lowerscope.core.model.problems import LowerscopeError
         from lowerscope.core.sandbox.temporary_files import own_folder, sweep

@@ -814,6 +814,7 @@ _ANSWERING = (
     "run.kept_run",
     "run.tuning.tuning",
     "views.explanations",
+    "views.functions",
     "views.fusion",
     "views.graph_records",
     "views.module_difference",

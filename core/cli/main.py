@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
+from lowerscope.core.cli.enclosed import WITHOUT, add_sandbox_option
 from lowerscope.core.cli.recipe_options import (
     SOURCE_HELP,
     OneLineParser,
@@ -52,7 +53,6 @@ from lowerscope.core.cli.show import (
     show,
     why,
 )
-from lowerscope.core.cli.supervised import WITHOUT, add_sandbox_option
 from lowerscope.core.cli.tune import add_tune_options, tune
 from lowerscope.core.files import console
 from lowerscope.core.files.cache import LIMIT, cache_size, clear_cache

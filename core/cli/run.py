@@ -29,14 +29,11 @@ from lowerscope.core.files.report import check_report, write_report
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     ErrorBudget,
-    GenerationRecord,
     SampleRun,
     Variant,
     WeightDtype,
     agreement_lines,
     fastest,
-    fault_text,
-    generation_text,
     our_times,
     ratio_of,
 )
@@ -58,6 +55,7 @@ from lowerscope.core.model.formatting import (
     unreliable_text,
     verdict_words,
 )
+from lowerscope.core.model.generation_records import GenerationRecord, fault_text, generation_text
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.machines import parse_limit
 from lowerscope.core.model.problems import LowerscopeError, listed

@@ -18,7 +18,6 @@ from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     Comparison,
     ErrorBudget,
-    GenerationRecord,
     RunStep,
     Saved,
     TensorPlace,
@@ -26,6 +25,7 @@ from lowerscope.core.model.comparison_records import (
     Window,
 )
 from lowerscope.core.model.explanation_records import BisectRecord, Explanation
+from lowerscope.core.model.generation_records import GenerationRecord
 from lowerscope.core.model.graph import FITS, GraphName, GraphRecord, TextMetrics
 from lowerscope.core.model.machines import Remote, RemoteState, TargetRecord
 from lowerscope.core.model.module_steps import (

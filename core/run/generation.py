@@ -17,7 +17,7 @@ from tvm import ir, relax, tirx
 from lowerscope.core.build.build import RecordedBuild, recorded_build, register_library
 from lowerscope.core.build.targets import use_threads
 from lowerscope.core.files.memo import key_of
-from lowerscope.core.model.comparison_records import (
+from lowerscope.core.model.generation_records import (
     CacheTensor,
     Entry,
     GenerationRecord,

@@ -22,17 +22,8 @@ from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.schedule import At
 from lowerscope.core.model.schedule_records import Advice, Spills
 from lowerscope.core.model.texts import _, _n
-from lowerscope.core.schedule.price import (
-    LINE,
-    Access,
-    Caches,
-    Loop,
-    Nest,
-    Rates,
-    cycles,
-    nests_of,
-    predicted_ms,
-)
+from lowerscope.core.schedule.nests import LINE, Access, Caches, Loop, Nest, nests_of
+from lowerscope.core.schedule.price import Rates, cycles, predicted_ms
 from lowerscope.core.schedule.references import block_occurrences, function_of, loops_around, places
 from lowerscope.core.schedule.rules.recorder import STACK, WORTH_THREADS, Machine, ScheduleRecorder
 from lowerscope.core.schedule.step_errors import StepFailed

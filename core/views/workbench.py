@@ -16,8 +16,8 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
 
-from lowerscope.core.build.assembly import scalar_loops, spills_of
 from lowerscope.core.build.build import compile_function
+from lowerscope.core.build.remarks import scalar_loops, spills_of
 from lowerscope.core.ir.tensorir import known
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
@@ -52,7 +52,8 @@ from lowerscope.core.schedule.applying import apply, buffer_names
 from lowerscope.core.schedule.coach import advice, compiled_advice, with_cures
 from lowerscope.core.schedule.code import program, program_by_name
 from lowerscope.core.schedule.index_maps import axes_of, block_axes
-from lowerscope.core.schedule.price import Rates, caches_here, predicted_ms, rates_here
+from lowerscope.core.schedule.nests import caches_here
+from lowerscope.core.schedule.price import Rates, predicted_ms, rates_here
 from lowerscope.core.schedule.primitive import FunctionSelection, PrimitiveSpec
 from lowerscope.core.schedule.primitive_table import PRIMITIVES
 from lowerscope.core.schedule.references import (

@@ -24,7 +24,8 @@ from lowerscope.core.run.standalone import (
 )
 from lowerscope.core.schedule.applying import apply
 from lowerscope.core.schedule.coach import advice, with_cures
-from lowerscope.core.schedule.price import Rates, caches_here, predicted_ms, rates_here
+from lowerscope.core.schedule.nests import caches_here
+from lowerscope.core.schedule.price import Rates, predicted_ms, rates_here
 from lowerscope.core.schedule.references import first_outputs, function_of, references
 from lowerscope.core.schedule.rules.by_rule import written_by_rule
 from lowerscope.core.stages import Pipeline

@@ -24,7 +24,7 @@ from lowerscope.app.kit.dialogs import Dialog, file_to_save, mark_wrong, number_
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.run.run_variants import differing, runs_alone, select_next, starting
+from lowerscope.app.panes.run.outcomes import differing, runs_alone, select_next, starting
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.model.comparison_records import ReferenceDtype, Variant
 from lowerscope.core.model.problems import LowerscopeError, Problem

@@ -24,7 +24,7 @@ from lowerscope.app.kit.theme import family_colour
 from lowerscope.app.panes.common.descriptions import find_node, line_text, names_of
 from lowerscope.app.panes.common.entity_table import EntityTable, matching
 from lowerscope.app.panes.common.run_figures import SAME, hand_over_text, ratio_cell
-from lowerscope.app.panes.run.run_variants import (
+from lowerscope.app.panes.run.outcomes import (
     is_inherited,
     runs_alone,
     select_next,

@@ -37,7 +37,7 @@ from lowerscope.app.panes.common.run_figures import (
 )
 from lowerscope.app.panes.run.bisecting import Bisecting, WrongStep
 from lowerscope.app.panes.run.commands import edit_measuring, edit_tolerances
-from lowerscope.app.panes.run.run_variants import fx_runs, starts_here
+from lowerscope.app.panes.run.outcomes import fx_runs, starts_here
 from lowerscope.app.panes.run.runs import Faults, Runs
 from lowerscope.app.panes.run.time_page import CallsStrip
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline

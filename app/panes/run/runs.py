@@ -13,10 +13,11 @@ from lowerscope.app.document.document import Change, Document, Notice, State
 from lowerscope.app.document.queries import KeptAnswer, Queries, Slot
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Recovering
-from lowerscope.app.panes.run.run_variants import Outcomes, Quiet, RunVariants, run_of
+from lowerscope.app.panes.run.outcomes import Outcomes, Quiet, run_of
+from lowerscope.app.panes.run.run_variants import RunVariants
 from lowerscope.core.files.pipelines_and_schedules import variant_names
-from lowerscope.core.model.comparison_records import GenerationRecord
 from lowerscope.core.model.formatting import estimate_text
+from lowerscope.core.model.generation_records import GenerationRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import GenerationQuery, RunEstimateQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe

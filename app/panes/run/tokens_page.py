@@ -14,13 +14,13 @@ from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table, figures
 from lowerscope.app.panes.common.descriptions import find_node
 from lowerscope.app.panes.run.runs import TOKENS, Generations
-from lowerscope.core.model.comparison_records import (
+from lowerscope.core.model.formatting import duration_text, error_text, shape_text, verdict_words
+from lowerscope.core.model.generation_records import (
     GenerationRecord,
     TokenRun,
     fault_text,
     generation_text,
 )
-from lowerscope.core.model.formatting import duration_text, error_text, shape_text, verdict_words
 from lowerscope.core.model.texts import _
 
 MOST_TOKENS = 65536

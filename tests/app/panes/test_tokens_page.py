@@ -7,7 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.run.run_view import RunView
 from lowerscope.app.panes.run.tokens_page import TokensPage
-from lowerscope.core.model.comparison_records import (
+from lowerscope.core.model.generation_records import (
     CacheTensor,
     GenerationRecord,
     TokenFault,

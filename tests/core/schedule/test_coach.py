@@ -12,15 +12,16 @@ import tvm
 from tvm import te, tirx
 from tvm.s_tir import Schedule
 
-from lowerscope.core.build.assembly import scalar_loops, spills_of
 from lowerscope.core.build.build import compile_function
+from lowerscope.core.build.remarks import scalar_loops, spills_of
 from lowerscope.core.build.targets import make_target
 from lowerscope.core.model import processors
 from lowerscope.core.model.processors import cache_sizes
 from lowerscope.core.model.schedule import At
 from lowerscope.core.schedule.applying import apply
 from lowerscope.core.schedule.coach import advice, compiled_advice, with_cures
-from lowerscope.core.schedule.price import Caches, caches_here, predicted_ms, rates_here
+from lowerscope.core.schedule.nests import Caches, caches_here
+from lowerscope.core.schedule.price import predicted_ms, rates_here
 from lowerscope.core.schedule.references import first_outputs, function_of
 from lowerscope.core.schedule.rules.by_rule import written_by_rule
 from lowerscope.core.schedule.rules.recorder import Machine, ScheduleRecorder, machine_of

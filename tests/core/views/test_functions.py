@@ -6,7 +6,7 @@ import tvm
 
 from lowerscope.core.ir.relax import calls_of
 from lowerscope.core.model.snapshot import FunctionRecord
-from lowerscope.core.views.snapshot_records import function_records
+from lowerscope.core.views.functions import function_records
 
 
 def test_functions_of_an_mlp_in_the_order_of_their_calls(
