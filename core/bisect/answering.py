@@ -396,6 +396,9 @@ def is_difference(code: int, errors: str) -> bool:
     return code != 0 and failed in (["after"], ["the"], ["with"])
 
 
+# --- The answers ---
+
+
 _NOTHING: Mapping[OutputVerdict, str] = {
     "match": _("The model matches {side}: there is no difference to look for."),
     "rounding": _("The model differs from {side} by rounding only: no step is wrong."),

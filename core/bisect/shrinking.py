@@ -411,6 +411,9 @@ def _with_nodes(value: Any, texts: Mapping[fx.Node, Any]) -> Any:
     return value
 
 
+# --- The search for the smallest of these programs ---
+
+
 SECONDS = 150.0
 """Processor time after which the smallest model so far is taken."""
 

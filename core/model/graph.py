@@ -1,4 +1,4 @@
-"""Graphs with their layout, in pixels at 100 %, from the top left corner, and ids of entities."""
+"""Graphs with their layout, in pixels at 100 % from the top left corner, and their text formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model and its nodes in float64: a third side, by which rounding is told from a fault."""
+"""The model and its nodes in float64, by which rounding is told from a fault; its error budget."""
 
 from __future__ import annotations
 

@@ -364,6 +364,9 @@ _CURES: Mapping[str, Callable[[Nest, Machine], Iterable[Act]]] = {
 """The cures by codes of warnings; others take back a step before, such as `compute_at`."""
 
 
+# --- The reasons, by the loop nests and by the compiled code ---
+
+
 _SHARE = 0.05
 """Least share of a function's cycles that a nest must have for a warning."""
 

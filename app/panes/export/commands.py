@@ -54,8 +54,6 @@ from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.texts import _, _n, labelled
 
 if TYPE_CHECKING:
-    from lowerscope.app.document.document import Document
-    from lowerscope.app.document.queries import Queries
     from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
     from lowerscope.app.panes.common.graph_page import GraphPage
 

@@ -1,4 +1,4 @@
-"""The time of the last run by node, function, module or call, and its calls over time."""
+"""The last run over time: its calls, its memory, and shares by node, function, module or call."""
 
 from __future__ import annotations
 

@@ -29,9 +29,7 @@ from lowerscope.core.model.schedule_records import (
 )
 from lowerscope.core.model.texts import _
 
-# --- The loop tree of a scheduled function ---
-
-# --- The rows of the workbench: the loop tree, the primitives, and the history ---
+# --- The loop tree of a scheduled function, and the choices of primitives ---
 
 BUFFERS = "section:buffers"
 """Key of the row above the buffers."""
@@ -188,6 +186,9 @@ class ScheduleTree(TreeTable):
 
 
 KINDS = {"loop": _("loop"), "block": _("block")}
+
+
+# --- The page with the tree, the primitives and their form ---
 
 
 class ScheduleMovesPage(QWidget):

@@ -288,6 +288,9 @@ NARROW, LOW = 1180, 560
 """Sizes below which the form replaces the primitives, and the dock is low."""
 
 
+# --- The mode, and the choice of a function where none is selected ---
+
+
 class ScheduleView(Pane):
     """The workbench for one function; without a function, the list of those to choose from."""
 

@@ -325,6 +325,9 @@ def _state(line: StepLine) -> str:
     return "quiet" if line.status in ("skipped", "off") or is_small else ""
 
 
+# --- The view of the list, with the buttons that edit the pipeline ---
+
+
 class PipelineView(Pane):
     """The list of steps; ``export_wanted`` is for the module at a `Moment`."""
 

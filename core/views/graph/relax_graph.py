@@ -1,4 +1,4 @@
-"""A Relax function as a picture: one box per binding, constants inside the boxes that use them."""
+"""A Relax function as a graph, one box per binding; two functions as one graph of what differs."""
 
 from __future__ import annotations
 
@@ -203,6 +203,9 @@ def _both_rows(old: Rows, new: Rows) -> Rows:
 
 
 _CALL_TIR = ir.Op.get("relax.call_tir")
+
+
+# --- The graph of one function ---
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def test_what_the_engine_disturbs_is_measured_again_once(
 ) -> None:
     # A clock that goes on by a second each time that it is read.
     clock = SimpleNamespace(monotonic=count().__next__)
-    monkeypatch.setattr("lowerscope.app.panes.run.run_variants.time", clock)
+    monkeypatch.setattr("lowerscope.app.panes.run.outcomes.time", clock)
     bench.open(RECIPE)
     bench.features.runs.run()
     for part in ("all", "times"):
