@@ -92,6 +92,11 @@ def generation_recipes(
         after += steps
         if after >= tokens - 1:
             return
+    raise LowerscopeError(
+        _("the decode step needs more than {count} functions for its sizes", count=_MOST_STEPS),
+        where="next_inputs",
+        todo=_("Generate at most {count} tokens", count=after + 1),
+    )
 
 
 _MOST_STEPS = 8

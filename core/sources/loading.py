@@ -727,12 +727,14 @@ def _whole(candidates: Mapping[str, object]) -> dict[str, object]:
 def _is_made_of(value: object, part: object) -> bool:
     if isinstance(value, torch.nn.Module):
         return any(part is each for each in value.modules())
-    return isinstance(value, type) and isinstance(part, type) and part in _globals_of(value)
+    if not (isinstance(value, type) and isinstance(part, type)):
+        return False
+    return any(part is each for each in _globals_of(value))
 
 
 def _globals_of(made: type) -> list[object]:
     """Return the globals that the methods of a class name, or the file's functions in them."""
-    names = sys.modules[made.__module__].__dict__
+    names = getattr(sys.modules.get(made.__module__), "__dict__", {})
     found: list[object] = []
     codes = [_code_of(each) for each in vars(made).values()]
     while codes:

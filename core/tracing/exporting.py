@@ -72,14 +72,12 @@ def export(
                 if named is None or not _guards_hold(str(error), named):
                     raise
                 # torch cannot prove a condition that holds for all sizes.
-                program = torch.export.export(
+                return torch.export.export(
                     model,
                     values,
                     dynamic_shapes=shapes,
                     prefer_deferred_runtime_asserts_over_guards=True,
                 )
-                _drop_checks_of_sizes(program.graph_module)
-                return program
     except BaseException as error:
         if is_interrupt(error):
             raise
@@ -135,45 +133,30 @@ def _guards_hold(message: str, named: NamedInputs) -> bool:
 def drop_checks_of_sizes(
     graph_module: fx.GraphModule, names: Mapping[Any, Any], named: NamedInputs
 ) -> None:
-    """Erase the checks that torch adds for conditions on sizes; those on data stay.
+    """Erase the checks of conditions on named sizes, with what they alone read; those on data stay.
 
     Raises `LowerscopeError` if one does not hold for all sizes
     """
     from lowerscope.core.tracing.symbolic_sizes import always_holds, extent_text
 
-    for node in graph_module.graph.nodes:
-        if node.target is not torch.ops.aten._assert_scalar.default:
-            continue
-        condition = node.args[0].meta.get("val") if isinstance(node.args[0], fx.Node) else None
-        if isinstance(condition, torch.SymBool):
-            wanted = condition.node.expr.xreplace(names)
-            if not always_holds(wanted, named.ranges):
-                raise fixed_dimension(extent_text(wanted), named, None)
-    _drop_checks_of_sizes(graph_module)
-
-
-def _drop_checks_of_sizes(graph_module: fx.GraphModule) -> None:
-    """Erase the checks of conditions on sizes that were found to hold; those on data stay."""
-    from_data = torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.default
     for node in reversed(list(graph_module.graph.nodes)):
-        is_check = node.target is torch.ops.aten._assert_scalar.default
-        is_size = isinstance(node.meta.get("val"), (torch.SymInt, torch.SymBool, int, bool))
-        if node.op != "call_function" or node.users or not (is_check or is_size):
+        if node.op != "call_function" or node.users:
             continue
-        if is_check and any(each.target in from_data for each in _all_read(node)):
+        if node.target is torch.ops.aten._assert_scalar.default:
+            condition = node.args[0]
+            if isinstance(condition, fx.Node):
+                condition = condition.meta.get("val")
+            if isinstance(condition, torch.SymBool):
+                wanted = condition.node.expr.xreplace(names)
+                if not {str(each) for each in wanted.free_symbols} <= named.ranges.keys():
+                    continue
+                if not always_holds(wanted, named.ranges):
+                    raise fixed_dimension(extent_text(wanted), named, None)
+            elif condition is not True:
+                continue
+        elif not isinstance(node.meta.get("val"), (torch.SymInt, torch.SymBool, int, bool)):
             continue
         graph_module.graph.erase_node(node)
-
-
-def _all_read(node: fx.Node) -> set[fx.Node]:
-    """Return all nodes that a node depends on."""
-    found: set[fx.Node] = set()
-    waiting = [node]
-    while waiting:
-        new = [each for each in waiting.pop().all_input_nodes if each not in found]
-        found.update(new)
-        waiting += new
-    return found
 
 
 def _violated_guard(message: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import dis
 import functools
 import inspect
@@ -258,6 +259,8 @@ def _through_wrapped(whole: dict[Note, None]) -> Iterator[None]:
                 return as_node(*args, **kwargs)
             tracer = cast(_Tracer, proxies[0].tracer)
             before, caught = len(tracer.graph.nodes), len(tracer.errors)
+            # Torch takes a module from its stack only if its call ends well.
+            state = {name: copy.copy(getattr(tracer, name)) for name in _TRACED}
             try:
                 return function(*args, **kwargs)
             except Exception as error:
@@ -268,6 +271,8 @@ def _through_wrapped(whole: dict[Note, None]) -> Iterator[None]:
                 for node in reversed(made):
                     tracer.graph.erase_node(node)
                 del tracer.errors[caught:]
+                for name, value in state.items():
+                    setattr(tracer, name, value)
                 return as_node(*args, **kwargs)
 
         return wrapped
@@ -278,6 +283,9 @@ def _through_wrapped(whole: dict[Note, None]) -> Iterator[None]:
     finally:
         fx._symbolic_trace._create_wrapped_func = create
 
+
+_TRACED = ("module_stack", "num_calls", "_taken")
+"""Attributes of a tracer that each call changes."""
 
 _RESERVED = {*dir(fx.GraphModule({}, fx.Graph()))} - {*dir(torch.nn.Module())}
 """Attributes of every graph module, such as ``code`` and ``graph``, that a model may have too."""

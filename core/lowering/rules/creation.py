@@ -184,7 +184,7 @@ def _decoded(b: NodeBuilder, value: EncodedTensor) -> Value:
     """Return the numbers of 8 bits in float32, which has all of them."""
     all_of_them = torch.arange(256, dtype=torch.uint8).view(getattr(torch, value.dtype))
     places = b.emit(op.astype(value.value, "int32"))
-    return b.emit(op.take(b.constant(all_of_them.float()), places, 0, mode="fast"))
+    return b.emit(op.take(b.constant(all_of_them.float()), places, 0))
 
 
 def te_rounded(A: te.Tensor) -> te.Tensor:

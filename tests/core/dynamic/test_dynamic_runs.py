@@ -118,6 +118,14 @@ def test_what_export_adds_for_sizes_is_lowered(
     check(run(recipe, "high-level"))
 
 
+def test_checks_of_sizes_that_depend_on_data_stay(pipeline: Pipeline, recipe_of: RecipeOf) -> None:
+    recipe = recipe_of("Checks", ("x=n:float32",), ("n=2..9",))
+    traced = pipeline.stages(msgspec.structs.replace(recipe, tracer="export")).traced
+    assert traced is not None
+    targets = [each.target for each in traced.graph_module.graph.nodes]
+    assert torch.ops.aten._assert_scalar.default in targets
+
+
 def test_what_needs_numbers_runs_in_torch_and_says_so(
     pipeline: Pipeline, recipe_of: RecipeOf
 ) -> None:

@@ -147,6 +147,12 @@ def test_a_name_that_says_nothing_is_not_the_title(tmp_path: Path, line: str, ti
     assert opened(write(tmp_path, f"{NET}\n{line}\n", "digits.py")).title == title
 
 
+def test_an_array_beside_two_classes_is_no_part_of_them(tmp_path: Path) -> None:
+    other = "class Other(Net):\n    def forward(self, x): return x + torch.from_numpy(M)\n"
+    found = problem(write(tmp_path, f"import numpy\nM = numpy.arange(3.0)\n{NET}\n{other}"))
+    assert found.code == "choose-entry"
+
+
 def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
     file = write(
         tmp_path,
