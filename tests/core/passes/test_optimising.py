@@ -194,7 +194,7 @@ def test_convolutions_that_fit_are_computed_by_winograd(tmp_path: Path) -> None:
     assert statuses["fx:conv2"] == statuses["fx:deep"] == "matches"
 
 
-def test_winograd_is_as_exact_as_torch() -> None:
+def test_winograd_is_as_exact_as_direct_sums() -> None:
     """In float32, beside float64: sums are shorter, and transformations add few roundings."""
     torch.manual_seed(0)
     plain = torch.nn.Conv2d(256, 32, 3, padding=1, bias=False)
@@ -206,13 +206,16 @@ def test_winograd_is_as_exact_as_torch() -> None:
         with builder.dataflow():
             y = builder.emit_output(relax.op.nn.conv2d(x, weights, padding=[1, 1]))
         builder.emit_func_output(y)
-    executable = tvm.compile(winograd(builder.get()), "llvm")
-    ours = relax.VirtualMachine(executable, tvm.cpu())["main"](tvm.runtime.tensor(given.numpy()))
     with torch.no_grad():
-        theirs = plain(given).double()
         truth = plain.double()(given.double())
-    own = (torch.from_numpy(ours.numpy()).double() - truth).abs().max()
-    assert own <= 2 * (theirs - truth).abs().max()
+
+    def error(module: tvm.IRModule) -> float:
+        machine = relax.VirtualMachine(tvm.compile(module, "llvm"), tvm.cpu())
+        found = machine["main"](tvm.runtime.tensor(given.numpy())).numpy()
+        return float((torch.from_numpy(found).double() - truth).abs().max())
+
+    # Not beside torch, whose sums have as many parts as the processor's registers have numbers.
+    assert error(winograd(builder.get())) <= error(builder.get())
 
 
 def test_symbolic_shapes_stay_as_they_are(tmp_path: Path) -> None:

@@ -298,7 +298,8 @@ def test_llvm_tells_why_it_does_not_vectorize() -> None:
 
 
 def test_spilled_registers_are_seen_in_the_assembly() -> None:
-    assert "spills" in codes_of(unrolled(16))
+    # 128 vectors of 16 numbers, or 256 of 8: no processor has as many registers.
+    assert "spills" in codes_of(unrolled(64))
 
 
 def test_symbolic_extents_have_no_warnings() -> None:
