@@ -6,7 +6,7 @@ The edited text is shown and never stored: what is copied or exported is the scr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -77,8 +77,10 @@ def compact_script(
     for number, line in enumerate(lines):
         if len(line) > LONGEST:
             continue
-        has_constants = "metadata[" in line
-        found, note = _form(line, types, constants) if has_constants else _known_form(line, types)
+        used: tuple[tuple[str, str | None], ...] = ()
+        if "metadata[" in line:
+            used = tuple((each[0], constants.get(each[0])) for each in _CONSTANT.finditer(line))
+        found, note = _form(line, types, used)
         if note:
             notes[number] = note
         if found:
@@ -86,8 +88,11 @@ def compact_script(
     return CompactScript(edits=edits, hidden=frozenset(_frame(lines)), notes=notes)
 
 
-def _form(line: str, types: bool, constants: Mapping[str, str]) -> tuple[Edits, str]:
-    """Return the edits of a line, and the shapes of its result."""
+@lru_cache(maxsize=32_768)
+def _form(
+    line: str, types: bool, constants: tuple[tuple[str, str | None], ...]
+) -> tuple[Edits, str]:
+    """Return the edits of a line, and the shapes of its result: passes leave most lines alone."""
     found, note = list(_short_forms(line, constants)), ""
     if not types and "R." in line:
         hidden = list(_types(line))
@@ -97,12 +102,6 @@ def _form(line: str, types: bool, constants: Mapping[str, str]) -> tuple[Edits, 
         if hidden:
             note = _note(line[hidden[-1].start : hidden[-1].end])
     return tuple(sorted(found)), note
-
-
-@lru_cache(maxsize=32_768)
-def _known_form(line: str, types: bool) -> tuple[Edits, str]:
-    """Return the form of a line without constants: passes leave most lines as they are."""
-    return _form(line, types, {})
 
 
 def edited(line: str, edits: Edits) -> str:
@@ -158,7 +157,7 @@ _REMARK = "# Metadata omitted"
 _ROOT = '# with T.sblock("root"):'
 
 
-def _short_forms(line: str, constants: Mapping[str, str]) -> Iterator[Edit]:
+def _short_forms(line: str, constants: Iterable[tuple[str, str | None]]) -> Iterator[Edit]:
     if any(each in line for each in _TYPES_OF_NUMBERS):
         for found in _NUMBER.finditer(line):
             if found["type"]:
@@ -177,9 +176,8 @@ def _short_forms(line: str, constants: Mapping[str, str]) -> Iterator[Edit]:
         for found in _LONG_FLOAT.finditer(line):
             if found["number"] and not _inside(Edit(*found.span("number")), typed):
                 yield Edit(found.start(), found.end(), _shortest(found["number"]))
-    if "metadata[" in line:
-        for found in _CONSTANT.finditer(line):
-            yield Edit(found.start(), found.end(), constants.get(found[0]) or f"const{found[1]}")
+    for found, (_constant, name) in zip(_CONSTANT.finditer(line), constants, strict=True):
+        yield Edit(found.start(), found.end(), name or f"const{found[1]}")
 
 
 def _shortest(number: str) -> str:

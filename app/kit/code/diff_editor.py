@@ -656,7 +656,8 @@ class _DiffGutter(Gutter):
     def set_count(self, count: int) -> int:
         parts = self._editor.diff.parts
         longest = max((max(len(part.old), len(part.new)) for part in parts), default=0)
-        digits = max(2, len(str(longest)))
+        # Of one width for most differences: a text that moves sideways is laid out anew.
+        digits = max(3, len(str(longest)))
         self._number = round(_PAD + self._digit * digits)
         columns = 2 if self._editor.side == "both" else 1
         self._width = columns * self._number + _SIGN
