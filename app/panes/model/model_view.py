@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import PurePath
@@ -257,8 +258,15 @@ class _PartDelegate(WholeWords):
             place = QRectF(room.right() - of_note, room.top(), of_note, room.height())
             draw_line(painter, place, note, font, quiet, right=True, metrics=metrics)
         room.setWidth(width)
+        if metrics.horizontalAdvance(text) > width:
+            text = _telling(text)
         middle = Qt.TextElideMode.ElideMiddle
         draw_line(painter, room, text, font, own, metrics=metrics, elide=middle)
+
+
+def _telling(name: str) -> str:
+    """Return a name without the ends that many functions have: elided, they would be alike."""
+    return re.sub("^fused_", "…", name).removesuffix("_prepacked")
 
 
 _MARKED = (

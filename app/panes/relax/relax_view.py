@@ -143,6 +143,7 @@ class RelaxView(Pane):
                 self.numpy.show_text_of("main", moment)
                 self.bytecode.show_text_of("main", moment)
             self._show_context()
+            self._show_footer()
 
     def _show_call(self) -> None:
         """Point at the instruction of the current call of the run."""
@@ -158,15 +159,18 @@ class RelaxView(Pane):
         self.metadata.script.show_selection()
 
     def _show_footer(self) -> None:
-        """Show the switches below code, and the number of functions."""
+        """Show the switches below code, the functions, and which side of the passes they are on."""
         snapshot, page = self._document.snapshot, self.current()
         self.footer.setVisible(page in CODE and snapshot is not None)
         self.footer.set_script(page == "script")
-        names = (
-            [each.name for each in snapshot.functions if each.kind == "relax"] if snapshot else []
-        )
-        shown = names[0] if len(names) == 1 else _n("1 function", "{count} functions", len(names))
-        self.footer.figure.set_whole(shown if page == "script" else "")
+        parts = []
+        if snapshot is not None and page == "script":
+            count = sum(each.kind == "relax" for each in snapshot.functions)
+            parts += [_n("1 function", "{count} functions", count)] if count > 1 else []
+        if self._stepping.moment is None and snapshot is not None and snapshot.passes:
+            before = page != "numpy"
+            parts.append(_("before the passes") if before else _("after the passes"))
+        self.footer.figure.set_whole(" · ".join(parts))
 
     def _show_context(self) -> None:
         snapshot, selection = self._document.snapshot, self._document.selection

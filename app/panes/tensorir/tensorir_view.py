@@ -474,9 +474,10 @@ class TensorIRView(Pane):
         for compiled in self.compiled.values():
             compiled.show_text_of(self._function, self._stepping.moment)
         count = sum(each.is_open for each in headings)
-        self.footer.figure.set_whole(
-            _("{count} of {headings}", count=count, headings=len(headings))
-        )
+        parts = [_("{count} of {headings}", count=count, headings=len(headings))]
+        if self._stepping.moment is None and snapshot is not None and snapshot.passes:
+            parts.append(_("after the passes"))
+        self.footer.figure.set_whole(" · ".join(parts))
 
     def _toggle(self, name: str) -> None:
         """Open or close a function."""
