@@ -65,6 +65,8 @@ def startup() -> Iterator[Figure]:
         begun = time.time()
         code = UNTIL_PAINTED.format(window=window)
         environment = {"QT_QPA_PLATFORM": "offscreen", **os.environ}
+        # The first start writes bytecode, as a user's does.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, check=True, env=environment
         )
