@@ -86,7 +86,12 @@ def _openvino(stages: Any, inputs: tuple[Any, ...]) -> Callable[[], object]:
     import openvino
 
     model = openvino.convert_model(stages.loaded.model, example_input=inputs)
-    options = {"INFERENCE_NUM_THREADS": THREADS, "PERFORMANCE_HINT": "LATENCY"}
+    options = {
+        "INFERENCE_NUM_THREADS": THREADS,
+        "PERFORMANCE_HINT": "LATENCY",
+        # Where the processor has bfloat16, it would compute with that, and not as the model says.
+        "INFERENCE_PRECISION_HINT": "f32",
+    }
     request = openvino.compile_model(model, "CPU", options).create_infer_request()
     for index, each in enumerate(inputs):
         request.set_input_tensor(index, openvino.Tensor(each.numpy()))
