@@ -213,8 +213,7 @@ class CodeDocument:
         if total(out) > _MOST_LINES or len(out) + len(missing) > _MOST_RANGES:
             self._begin(folded)
             return True
-        self._take_out(out)
-        self.rows = Layers(Rows(len(self.lines), folded)).without(missing)
+        self._take_out(out, Layers(Rows(len(self.lines), folded)).without(missing))
         return False
 
     @property
@@ -237,6 +236,8 @@ class CodeDocument:
         """Reset the document to its first rows."""
         unfolded = Rows(len(self.lines), folded)
         end = min(SLICE, unfolded.count)
+        # Before the document: what follows its changes asks which lines its rows are.
+        self.rows = Layers(unfolded, union([(end, unfolded.count)]))
         first, *others = self._lines_of(unfolded, (0, end))
         self._document.setPlainText(first)
         self._to_start()
@@ -246,9 +247,8 @@ class CodeDocument:
         if not first:
             # The others were inserted at the caret.
             self._to_start()
-        self.rows = Layers(unfolded, union([(end, unfolded.count)]))
 
-    def _take_out(self, ranges: Sequence[Range]) -> None:
+    def _take_out(self, ranges: Sequence[Range], left: Layers) -> None:
         # From the end, so that `rows` stays valid for the rows before a change.
         cursor = QTextCursor(self._document)
         cursor.beginEditBlock()
@@ -257,6 +257,7 @@ class CodeDocument:
             last = self._end_of_row(self.rows.row_of(end - 1))
             cursor.setPosition(last, QTextCursor.MoveMode.KeepAnchor)
             cursor.removeSelectedText()
+        self.rows = left
         cursor.endEditBlock()
 
     def _put_in(self, places: Sequence[Range]) -> None:
@@ -266,8 +267,8 @@ class CodeDocument:
         for place in reversed(places):
             cursor.setPosition(self._end_of_row(self.rows.filled.row_of(place[0])))
             cursor.insertText("\n" + "\n".join(self._lines_of(self.rows.unfolded, place)))
-        cursor.endEditBlock()
         self.rows = Layers(self.rows.unfolded, list(difference(self.rows.missing, places)))
+        cursor.endEditBlock()
 
     def _lines_of(self, unfolded: Rows, place: Range) -> list[str]:
         parts = unfolded.lines_of(*place)

@@ -6,11 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAccessible, QGuiApplication, QTextCursor
+from PySide6.QtGui import QAccessible, QGuiApplication, QTextCursor, QTextDocument
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.code.code_lines import SLICE, Rows, difference, regions_of, union, within
+from lowerscope.app.kit.code.code_lines import (
+    SLICE,
+    CodeDocument,
+    Rows,
+    difference,
+    regions_of,
+    union,
+    within,
+)
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.code.marks import Span
 
@@ -237,6 +246,30 @@ def test_a_long_text_is_folded_and_unfolded_in_slices(qtbot: QtBot, view: CodeVi
     view.open_find()
     view.find_bar.field.setText("x7 ")
     qtbot.waitUntil(lambda: view.find_bar.figure.text() == "2 of 2")
+
+
+def test_rows_are_known_while_the_document_changes(qapp: QApplication) -> None:
+    """Lines are coloured by their numbers as soon as they are there."""
+    lines = [str(number) for number in range(3 * SLICE)]
+    document = QTextDocument()
+    document.documentLayout()  # Changes are told from then on.
+    shown, told = CodeDocument(document), []
+
+    def compare(*_change: int) -> None:
+        block = document.firstBlock()
+        while block.isValid():
+            line = shown.lines[shown.rows.line_of(block.blockNumber())]
+            assert block.text() in (line, "")  # A document is emptied first.
+            block = block.next()
+        told.append(document.blockCount())
+
+    document.contentsChange.connect(compare)
+    shown.set_lines(lines, [(2, 900)])
+    shown.set_lines([f"a {line}" for line in lines], [(5, 10)])
+    shown.step()
+    shown.put_in_near(3 * SLICE - 1)
+    shown.set_folded([(700, 800)])
+    assert told[-1] < max(told)
 
 
 def test_another_state_of_a_text_keeps_its_folds(qtbot: QtBot, view: CodeView) -> None:
