@@ -167,7 +167,7 @@ def line_runs(old: Sequence[str], new: Sequence[str]) -> list[Run]:
     for next_i, next_j, length in [*matching_lines(old, new), (len(old), len(new), 0)]:
         _add_gap(runs, old, new, (i, next_i), (j, next_j))
         if length:
-            _append(runs, Run("same", next_i + 1, next_j + 1, length))
+            append_run(runs, Run("same", next_i + 1, next_j + 1, length))
         i, j = next_i + length, next_j + length
     return runs
 
@@ -237,7 +237,7 @@ def _add_gap(
         same = map(operator.eq, old[next_i:i], new[next_j:j])
         for equal, group in itertools.groupby(same):
             count = len(list(group))
-            _append(runs, Run("same" if equal else "changed", next_i + 1, next_j + 1, count))
+            append_run(runs, Run("same" if equal else "changed", next_i + 1, next_j + 1, count))
             next_i, next_j = next_i + count, next_j + count
     _add_alone(runs, (i, olds[1]), (j, news[1]))
 
@@ -250,7 +250,7 @@ def _add_alone(runs: list[Run], olds: tuple[int, int], news: tuple[int, int]) ->
         runs.append(Run("added", olds[1] + 1, news[0] + 1, news[1] - news[0]))
 
 
-def _append(runs: list[Run], run: Run) -> None:
+def append_run(runs: list[Run], run: Run) -> None:
     """Add lines that stand on both sides, to the run before them where that has their status."""
     last = runs[-1] if runs else None
     if last is not None and last.status == run.status:

@@ -12,7 +12,13 @@ from tvm import IRModule, relax, tirx
 
 from lowerscope.core.build.build import FIRST_FOR_TENSORIR
 from lowerscope.core.files.memo import key_of
-from lowerscope.core.ir.relax import bound_in, called_name, calls_of, relax_functions
+from lowerscope.core.ir.relax import (
+    bound_in,
+    called_name,
+    calls_of,
+    elements_of,
+    relax_functions,
+)
 from lowerscope.core.ir.script import function_text
 from lowerscope.core.ir.tensorir import allocated_ids, blocks_in, count_parts, parts_of
 from lowerscope.core.model.module_steps import Moment, PassRecord
@@ -225,7 +231,8 @@ def build_steps(
 def touching_steps(query: TouchingStepsQuery, pipeline: Pipeline, job: Progress) -> tuple[int, ...]:
     """Return the numbers of the pipeline's passes that change something of some nodes or bindings.
 
-    The line of a binding counts, the function that it stands in, and the script of what it calls.
+    The line of a binding counts, with its constants, the function that it stands in, and the script
+    of what it calls.
     """
     stages = pipeline.stages(query.recipe, job)
     wanted = frozenset(_bindings(stages, query.entities))
@@ -273,12 +280,15 @@ def _traces(
         own = [bound for bound in bound_in(name, function) if bound.id in entities]
         if not own:
             continue
-        record = function_text(module, name)
+        # Constants are printed with numbers: others may have the same ones.
+        record = function_text(module, name, name_of=lambda each: str(elements_of(each.value)))
         lines = record.text.split("\n")
         spans = {span.entity: span for span in record.spans}
         for bound in own:
             span = spans.get(bound.id)
             line = "" if span is None else "\n".join(lines[span.first - 1 : span.last])
+            for printed, elements in record.constants.items():
+                line = line.replace(printed, elements)
             called = called_name(bound.value)
             script = stages.script_of(functions[called], called) if called in functions else ""
             found.add((name, line, script))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from itertools import groupby
 from pathlib import PurePath
 from typing import Any, TypeVar
 
@@ -18,14 +19,16 @@ from lowerscope.core.ir.relax import Elements, calls_of, elements_of, relax_func
 from lowerscope.core.ir.script import function_text
 from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.graph import STRATEGY_NAMES
-from lowerscope.core.model.line_difference import FunctionText, function_differences
+from lowerscope.core.model.line_difference import FunctionText, append_run, function_differences
 from lowerscope.core.model.module_steps import (
     ComparedModule,
     ConstantDifference,
     DifferenceRecord,
     FunctionDifference,
     GraphDifference,
+    LineStatus,
     Moment,
+    Run,
 )
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
@@ -79,7 +82,6 @@ def module_difference(
         return match_bindings(before, after, new.transformed.walked)
 
     functions = _differences(old, new, before, after)
-    functions = tuple(_named(each, old, new, before, after) for each in functions)
     if old.lower_key == new.lower_key:
         functions = with_moved_lines(before, after, functions, matches)
     effect = Effect(before, after, functions, matches)
@@ -104,14 +106,41 @@ def _named(
     before: tvm.IRModule,
     after: tvm.IRModule,
 ) -> FunctionDifference:
-    """Add the names of the constants of a Relax function that differs."""
+    """Add the names of the constants of a Relax function that differs.
+
+    Constants are printed with their numbers: lines that name others by them are changed.
+    """
     if function.status == "same":
         return function
+    olds = _constant_names(old, before, function.name)
+    news = _constant_names(new, after, function.name)
+    renamed = {each for each, name in olds.items() if news.get(each, name) != name}
+    runs = _with_renamed(function, renamed) if renamed else list(function.runs)
     return msgspec.structs.replace(
         function,
-        old_names=_constant_names(old, before, function.name),
-        new_names=_constant_names(new, after, function.name),
+        runs=tuple(runs),
+        changed=sum(each.length for each in runs if each.status == "changed"),
+        old_names=olds,
+        new_names=news,
     )
+
+
+def _with_renamed(function: FunctionDifference, renamed: Collection[str]) -> list[Run]:
+    """Return the runs, where lines with constants that have other names are changed."""
+    old = function.old.split("\n")
+    runs: list[Run] = []
+    for run in function.runs:
+        if run.status != "same":
+            append_run(runs, run)
+            continue
+        done = 0
+        lines = old[run.old - 1 : run.old - 1 + run.length]
+        for changed, group in groupby(lines, lambda line: any(each in line for each in renamed)):
+            length = len(list(group))
+            status: LineStatus = "changed" if changed else "same"
+            append_run(runs, Run(status, run.old + done, run.new + done, length))
+            done += length
+    return runs
 
 
 def _constant_names(stages: Stages, module: tvm.IRModule, name: str) -> Mapping[str, str]:
@@ -235,12 +264,13 @@ def _differences(
 ) -> tuple[FunctionDifference, ...]:
     functions = function_differences(_texts(old, before), _texts(new, after))
     olds, news = dict(relax_functions(before)), dict(relax_functions(after))
-    return tuple(
+    valued = (
         _with_values(each, old, new, olds[each.name], news[each.name])
         if each.name in olds and each.name in news
         else each
         for each in functions
     )
+    return tuple(_named(each, old, new, before, after) for each in valued)
 
 
 def _with_values(

@@ -167,7 +167,7 @@ class NodeMap(QWidget):
 
 def _rows_of(snapshot: Snapshot) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     """Return each node's row once translated, and before."""
-    pairs = list(zip(snapshot.translation, snapshot.fx, strict=True))
+    pairs = list(zip(snapshot.translation, snapshot.fx, strict=False))
     return (
         tuple(_filled_row(record, node) for record, node in pairs),
         tuple(_later_row(record, node) for record, node in pairs),

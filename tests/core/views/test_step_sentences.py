@@ -137,6 +137,22 @@ def test_steps_that_change_a_node_are_those_that_change_its_lines_or_functions()
     assert set(names("fx:relu")) <= set(names("fx:relu", "fx:linear0"))
 
 
+def test_a_line_with_another_constant_of_the_same_number_is_changed() -> None:
+    pipeline, recipe = Pipeline(), recipe_of("depthwise_net", "optimise-cpu")
+    function = difference(pipeline, recipe, "FoldBatchNorm").functions[0]
+    printed = 'metadata["ir.GenericConst"][0]'
+    place = next(at for at, line in enumerate(function.old.split("\n"), 1) if printed in line)
+    (run,) = (each for each in function.runs if each.old <= place < each.old + each.length)
+    assert run.status == "changed"
+    assert function.new.split("\n")[run.new - 1 + place - run.old] in function.old
+    assert function.old_names[printed] != function.new_names[printed]
+    assert function.changed == sum(
+        each.length for each in function.runs if each.status == "changed"
+    )
+    # What reads the constant in that line is what the pass changed, though it reads the same.
+    assert pipeline.answer(TouchingStepsQuery(recipe, ("relax:main/lv",)))[0] == 1
+
+
 @pytest.mark.parametrize("view", ["llvm", "asm"])
 def test_code_of_a_function_before_and_after_its_schedule(view: Literal["llvm", "asm"]) -> None:
     pipeline, recipe = Pipeline(), recipe_of("fashion_mlp", "optimise-cpu")
