@@ -6,6 +6,7 @@ that replaced others holds their lines. Nothing is guessed from names.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -192,16 +193,19 @@ def _marked(
     function: FunctionDifference, moves: Moves, went: Mapping[Place, Place]
 ) -> FunctionDifference:
     runs = tuple(each for run in function.runs for each in _split(function.name, run, moves, went))
-    count: dict[str, int] = {}
+    count = Counter[str]()
     for run in runs:
-        count[run.status] = count.get(run.status, 0) + run.length
+        # A line in the place of one that went elsewhere is a new one.
+        replaces = run.status == "changed" and run.other
+        count["added" if replaces else run.status] += run.length
     olds = _lines(function, "old", ("removed", "changed"))
     return msgspec.structs.replace(
         function,
         runs=runs,
-        added=count.get("added", 0),
-        removed=count.get("removed", 0),
-        moved_in=count.get("moved-in", 0),
+        added=count["added"],
+        removed=count["removed"],
+        changed=count["changed"],
+        moved_in=count["moved-in"],
         moved_out=sum((function.name, line) in went for line in olds),
     )
 

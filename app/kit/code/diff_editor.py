@@ -535,7 +535,7 @@ class DiffEditor(CodeEditor):
             "added": colours.right_ground,
             "removed": colours.wrong_ground,
             "changed": colours.changed,
-        }.get(found.kind)
+        }.get(self.kind(found))
         if found.kind in MOVED:
             moved = self.side != "old" and found.kind == "moved-in" and self._differs(found)
             ground = colours.changed if moved else colours.hover
@@ -543,6 +543,15 @@ class DiffEditor(CodeEditor):
             ground = colours.ground
         if ground is not None:
             painter.fillRect(row, QColor(ground))
+
+    def kind(self, row: Row) -> RowKind:
+        """Return the kind of this side of a row.
+
+        Where the old line of a changed one went into another function, the new one replaces it.
+        """
+        if row.kind == "changed" and row.group >= 0:
+            return "removed" if self.side == "old" else "added"
+        return row.kind
 
     def _differs(self, row: Row) -> bool:
         """Return whether a line that moved is another one now, but for its indentation."""
@@ -688,11 +697,12 @@ class _DiffGutter(Gutter):
             if row.group >= 0 and row.line(editor.side) and not is_new:
                 bar = QRectF(right + 2, place.top(), 3, place.height())
                 painter.fillRect(bar, QColor(group_colour(row.group)))
-            if row.kind in SIGNS and row.line(editor.side):
+            kind = editor.kind(row)
+            if kind in SIGNS and row.line(editor.side):
                 signs = {"added": colours.right, "removed": colours.wrong}
                 painter.setFont(code_font())
-                painter.setPen(QColor(signs.get(row.kind, colours.text)))
-                painter.drawText(QPointF(right + 7, round(place.center().y() + 4)), SIGNS[row.kind])
+                painter.setPen(QColor(signs.get(kind, colours.text)))
+                painter.drawText(QPointF(right + 7, round(place.center().y() + 4)), SIGNS[kind])
                 painter.setFont(self.font_of_numbers)
         if editor.side == "new":
             painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))

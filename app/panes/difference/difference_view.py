@@ -29,7 +29,7 @@ from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton, push_button
 from lowerscope.app.kit.code.diff_editor import paint_group
 from lowerscope.app.kit.code.diff_view import DiffView
-from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, stack_of
 from lowerscope.app.kit.pane import ElidedLabel, PartsLabel
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
@@ -428,7 +428,8 @@ class DifferenceView(QWidget):
         self.all_nodes = SegmentedSwitch(
             _("Show the nodes"), (Segment("changed", _("Changed")), Segment("all", _("All")))
         )
-        self.all_nodes.hide()
+        # They take turns in one room, so that what is beside them stays where it is.
+        self._switches = stack_of(self.columns, self.all_nodes)
         self.all_nodes.changed.connect(self._show_nodes)
         self.compare = push_button(
             _("Compare with"), _("Pin the step, and compare it with another one")
@@ -523,8 +524,7 @@ class DifferenceView(QWidget):
         else:
             self.page.set_kind("tensorir" if key == "tensorir" else "relax")
             self.pages.setCurrentWidget(self.page)
-        self.columns.setVisible(key != "graph")
-        self.all_nodes.setVisible(key == "graph")
+        self._switches.setCurrentWidget(self.all_nodes if key == "graph" else self.columns)
         self._show_record()
 
     def _set_columns(self, key: str) -> None:
@@ -646,7 +646,8 @@ class DifferenceView(QWidget):
         record, line = self.page.record, self._stepping.line
         if record is None:
             return "" if line is None else line.error
-        return record.sentence or _("Differences between the two sides.")
+        differs = any(each.status != "same" for each in record.functions)
+        return record.sentence or (_("Differences between the two sides.") if differs else "")
 
     def _show_labels(self) -> None:
         record = self.graph.record if self._shows_graph else self.page.record
@@ -699,8 +700,7 @@ class DifferenceView(QWidget):
             (self.title, 4),
             self.kinds,
             STRETCH,
-            self.columns,
-            self.all_nodes,
+            self._switches,
             self.compare,
             self.save,
             margins=(8, 3, 8, 3),
