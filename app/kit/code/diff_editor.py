@@ -139,8 +139,15 @@ class DiffPart:
         return line if line <= own else self.foreign[line - own - 1]
 
     def count(self, status: LineStatus) -> int:
-        """Return the number of lines of a status."""
-        return sum(run.length for run in self.runs if run.status == status)
+        """Return the number of lines of a status.
+
+        A line in the place of one that went into another part is an added one.
+        """
+        statuses = (
+            ("added" if run.status == "changed" and run.group >= 0 else run.status, run.length)
+            for run in self.runs
+        )
+        return sum(length for each, length in statuses if each == status)
 
 
 class Row(NamedTuple):
@@ -545,10 +552,7 @@ class DiffEditor(CodeEditor):
             painter.fillRect(row, QColor(ground))
 
     def kind(self, row: Row) -> RowKind:
-        """Return the kind of this side of a row.
-
-        Where the old line of a changed one went into another function, the new one replaces it.
-        """
+        """Return the kind of this side of a row: see `DiffPart.count`."""
         if row.kind == "changed" and row.group >= 0:
             return "removed" if self.side == "old" else "added"
         return row.kind
