@@ -15,6 +15,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
+from lowerscope.core.build.build import REMOVE_KILLS
 from lowerscope.core.ir.relax import bound_in, called_name, operator_of, relax_functions
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.module_steps import FunctionDifference
@@ -187,6 +188,10 @@ def _attributed(attribute: str, words: str) -> Rule:
     return _of_functions(
         lambda effect: effect.with_attribute(attribute), words, attribute=code(attribute)
     )
+
+
+def _changed(effect: Effect) -> Sequence[str]:
+    return effect.named("changed", kind="tensorir")
 
 
 def _made_or_changed(effect: Effect) -> Sequence[str]:
@@ -529,7 +534,7 @@ RULES: Mapping[str, Rule] = {
     "FuseTIR": _merged,
     "DeadCodeElimination": _eliminated,
     VECTOR_MATH: _of_functions(
-        lambda effect: effect.named("changed", kind="tensorir"),
+        _changed,
         _("{step} expanded math functions of {functions} into arithmetic that vectorizes."),
     ),
     "AttachAttrLayoutFreeBuffers": _attributed(
@@ -584,6 +589,76 @@ RULES: Mapping[str, Rule] = {
 """The rules by pass; any other pass, and what a rule does not fit, is described by counts."""
 
 
+BUILD_RULES: Mapping[str, Rule] = {
+    REMOVE_KILLS: effect_n(
+        lambda effect: sum(n for name, n in effect.lost.items() if ".kill_" in name),
+        "{step} removed {count:,} call that frees a value: the build inserts it again.",
+        "{step} removed {count:,} calls that free values: the build inserts them again.",
+    ),
+} | {
+    name: _of_functions(_changed, words)
+    for name, words in {
+        "tirx.BindTarget": _("{step} bound {functions} to the target."),
+        "s_tir.CanonicalizeLoop": _("{step} made loops of {functions} begin at 0, in steps of 1."),
+        "s_tir.LowerInitBlock": _(
+            "{step} turned the initial values of reductions in {functions} into conditions on their"
+            " first step."
+        ),
+        "s_tir.PlanAndUpdateBufferAllocationLocation": _(
+            "{step} moved allocations of {functions} to the innermost loops that contain all uses."
+        ),
+        "s_tir.ConvertBlocksToOpaque": _(
+            "{step} replaced the block variables of {functions} with loop variables."
+        ),
+        "s_tir.CompactBufferAllocation": _(
+            "{step} reduced buffers of {functions} to the regions that are used."
+        ),
+        "s_tir.LowerMatchBuffer": _(
+            "{step} replaced matched buffers of {functions} with the buffers that contain them."
+        ),
+        "s_tir.StmtSimplify": _("{step} simplified expressions and conditions of {functions}."),
+        "s_tir.LowerOpaqueBlock": _(
+            "{step} removed the blocks of {functions}: they cannot be scheduled any more."
+        ),
+        "tirx.FlattenBuffer": _("{step} made buffers of {functions} one-dimensional."),
+        "tirx.BF16ComputeLegalize": _("{step} made {functions} compute bfloat16 in float32."),
+        "tirx.NarrowDataType": _("{step} made indices of {functions} narrower where they fit."),
+        "s_tir.LoopPartition": _(
+            "{step} split loops of {functions} where a condition becomes constant."
+        ),
+        "tirx.VectorizeLoop": _(
+            "{step} replaced vectorized loops of {functions} with vector operations."
+        ),
+        "tirx.StorageRewrite": _("{step} let buffers of {functions} share memory."),
+        "s_tir.HoistIfThenElse": _(
+            "{step} moved conditions of {functions} out of loops that do not change them."
+        ),
+        "tirx.RemoveNoOp": _("{step} removed statements of {functions} that do nothing."),
+        "tirx.UnrollLoop": _("{step} unrolled loops of {functions}."),
+        "s_tir.RenormalizeSplitPattern": _(
+            "{step} rewrote divisions and remainders in indices of {functions}."
+        ),
+        "tirx.StmtSimplify": _("{step} simplified expressions and conditions of {functions}."),
+        "s_tir.RewriteUnsafeSelect": _(
+            "{step} replaced selections of {functions} that may read out of bounds with conditions."
+        ),
+        "tirx.CommonSubexprElim": _(
+            "{step} made {functions} compute once what occurs several times."
+        ),
+        "tirx.MakePackedAPI": _(
+            "{step} made {functions} take and check their arguments as the runtime passes them."
+        ),
+        "tirx.LowerTVMBuiltin": _(
+            "{step} replaced builtins of {functions}, such as allocations, with runtime calls."
+        ),
+        "tirx.LowerIntrin": _(
+            "{step} replaced intrinsics of {functions} with those that the target has."
+        ),
+    }.items()
+}
+"""The rules of the passes of TVM's build, by name."""
+
+
 _FUSED: Mapping[str, Callable[[Effect], Iterable[Sequence[str]]]] = {
     "FuseOps": lambda effect: _groups(effect).values(),
     "FuseTIR": lambda effect: effect.sources.values(),
@@ -604,7 +679,7 @@ def fused_pair(name: str, effect: Effect) -> tuple[str, ...]:
 def step_sentence(name: str, effect: Effect) -> str:
     """Return the effect of a pass in a sentence, which begins with its name."""
     title = name.removeprefix("relax.")
-    rule = RULES.get(title)
+    rule = RULES.get(title) or BUILD_RULES.get(title)
     words = "" if rule is None else rule(title, effect)
     if not words and not effect.named("changed", "added", "removed"):
         unmet = why_unchanged(title, effect.before)

@@ -22,6 +22,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
+from lowerscope.core.views.step_sentences import BUILD_RULES
 from tests.core.views.step_words import check_sentences
 
 pytestmark = pytest.mark.usefixtures("shared_results")
@@ -44,6 +45,23 @@ def recipe_of(sample: str, preset: str) -> Recipe:
 )
 def test_each_sentence_says_what_changed(sample: str, preset: str) -> None:
     assert list(check_sentences(Pipeline(), recipe_of(sample, preset))) == []
+
+
+def test_passes_of_the_build_are_described() -> None:
+    pipeline, recipe = Pipeline(), recipe_of("conv_net", "optimise-cpu")
+    runs = pipeline.stages(recipe).recorded.runs
+    assert {each.name for each in runs} >= set(BUILD_RULES) - {"tirx.BF16ComputeLegalize"}
+    told = {}
+    for index, run in enumerate(runs, start=1):
+        if run.name in BUILD_RULES:
+            moment = Moment(section="build", index=index)
+            here = ComparedModule(recipe=recipe, moment=moment)
+            before = ComparedModule(recipe=recipe, moment=moment, before=True)
+            told[run.name] = pipeline.answer(DifferenceQuery(before, here)).sentence
+    assert told["tirx.BindTarget"].endswith(" to the target.")
+    assert "calls that free values" in told["RemoveKills"]
+    for name, words in told.items():
+        assert "changed the function" not in words, f"{name}: {words}"
 
 
 def difference(pipeline: Pipeline, recipe: Recipe, name: str) -> DifferenceRecord:
