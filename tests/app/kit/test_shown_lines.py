@@ -90,13 +90,6 @@ def test_whatever_the_width_the_printed_text_is_copied(columns: int) -> None:
     assert copied == SCRIPT[SCRIPT.index("for i") :]
 
 
-def test_a_note_is_on_the_last_line_of_its_binding() -> None:
-    script = "    lv: R.Tensor((1, 4)) = R.add(first_of_two, second_of_two)"
-    lines = ShownLines(script, compact_script(script), 30)
-    assert lines.lines == ["    lv = R.add(first_of_two,", "        second_of_two)"]
-    assert [lines.note(each) for each in (0, 1)] == ["", "1×4"]
-
-
 def test_an_index_stays_with_its_name() -> None:
     line = "        lv = R.call_tir(cls.conv2d, (x, const[0]: 64×3×7×7))"
     expected = ["        lv = R.call_tir(cls.conv2d,", "            (x, const[0]: 64×3×7×7))"]
@@ -115,7 +108,7 @@ def test_a_note_moves_no_text_out_of_its_indent() -> None:
         shown = [line for line in lines.lines if line.strip()]
         assert [len(line) - len(line.lstrip()) for line in shown] == [8, *[12] * (len(shown) - 1)]
         last = len(lines.lines) - 1
-        assert lines.note(last) == "1×512×7×7"
+        assert [lines.note(each) for each in range(last + 1)] == [*[""] * last, "1×512×7×7"]
         assert len(lines.lines[last].rstrip() + "  " + lines.note(last)) <= columns
         assert lines.whole((0, 0), (last, len(lines.lines[last]))) == script
 

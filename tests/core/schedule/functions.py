@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import tvm
+from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.script import tirx as T
 
@@ -36,20 +37,20 @@ def product_of(rows: int, columns: int, terms: int) -> Any:
     return matmul
 
 
-def add_relu_of(rows: int, columns: int) -> Any:
+def add_relu_of(rows: int, columns: int, dtype: str = "float32") -> Any:
     """Return a sum and, of that, what is positive."""
 
     @T.prim_func(s_tir=True)
-    def add_relu(A: T.Buffer((rows, columns), "float32"), C: T.Buffer((rows, columns), "float32")):
-        B = T.sblock_alloc_buffer((rows, columns), "float32")
+    def add_relu(A: T.Buffer((rows, columns), dtype), C: T.Buffer((rows, columns), dtype)):
+        B = T.sblock_alloc_buffer((rows, columns), dtype)
         for i, j in T.grid(rows, columns):
             with T.sblock("add"):
                 vi, vj = T.axis.remap("SS", [i, j])
-                B[vi, vj] = A[vi, vj] + T.float32(1)
+                B[vi, vj] = A[vi, vj] + tirx.const(1, dtype)
         for i, j in T.grid(rows, columns):
             with T.sblock("relu"):
                 vi, vj = T.axis.remap("SS", [i, j])
-                C[vi, vj] = T.max(B[vi, vj], T.float32(0))
+                C[vi, vj] = T.max(B[vi, vj], tirx.const(0, dtype))
 
     return add_relu
 
@@ -179,6 +180,11 @@ def function_text(sch: Schedule) -> str:
         if line.strip() and not line.strip().startswith(_LEFT_OUT)
     ]
     return "\n".join(lines)
+
+
+def step(id: str, name: str, **arguments: Argument) -> Primitive:
+    """Return a step of a schedule."""
+    return Primitive(id=id, name=name, arguments=arguments)
 
 
 def loop(block: str, place: int) -> At:

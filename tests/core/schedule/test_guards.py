@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import tvm
-from tvm import te, tirx
-from tvm.script import tirx as T
 
 from lowerscope.core.model.schedule import At
 from lowerscope.core.schedule.references import function_of
@@ -26,6 +24,7 @@ from tests.core.schedule.functions import (
     symbolic,
 )
 from tests.core.schedule.running import Runner
+from tests.core.schedule.test_coach import row_sums, transposed
 
 
 @pytest.mark.parametrize(
@@ -76,19 +75,11 @@ def test_unrolled_loops_that_are_too_many_together() -> None:
     assert "3072 copies" in str(refused(steps, "unroll", loop=loop("matmul", 1)))
 
 
-@T.prim_func(s_tir=True)
-def transposed(A: T.Buffer((256, 1024), "float32"), C: T.Buffer((1024, 256), "float32")):
-    for i, j in T.grid(1024, 256):
-        with T.sblock("transpose"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            C[vi, vj] = A[vj, vi]
-
-
 def test_vectors_inside_of_unrolled_loops_count_as_well() -> None:
     # LLVM gathers 256 elements in each of 1,024 copies: the build does not end.
-    steps = Steps(transposed)
-    steps.step("unroll", loop=loop("transpose", 0))
-    assert "vectors" in str(refused(steps, "vectorize", loop=loop("transpose", 1)))
+    steps = Steps(transposed(1024, 256))
+    steps.step("unroll", loop=loop("C", 0))
+    assert "vectors" in str(refused(steps, "vectorize", loop=loop("C", 1)))
 
 
 def test_values_that_are_handed_on_inside_of_a_vectorized_loop() -> None:
@@ -237,8 +228,8 @@ def test_what_is_drawn_is_drawn_again() -> None:
 def test_parts_without_a_value_begin_apart_or_are_refused(
     values: int, factors: tuple[int | None, ...], place: int, is_safe: bool
 ) -> None:
-    steps = Steps(_sums(values))
-    steps.step("split", loop=loop("sum", 1), factors=factors)
+    steps = Steps(row_sums(4, values))
+    steps.step("split", loop=loop("C", 1), factors=factors)
     arguments = {"loop": made("s1", place), "factor_axis": 1}
     if is_safe:
         steps.step("rfactor", **arguments)
@@ -249,7 +240,7 @@ def test_parts_without_a_value_begin_apart_or_are_refused(
         assert "\n" not in str(failed)
         # As it is said: then the parts have to begin apart.
         steps.step("rfactor", forced=True, **arguments)
-        steps.step("decompose_reduction", block=block("sum_rf"), loop=loop("sum_rf", 1))
+        steps.step("decompose_reduction", block=block("C_rf"), loop=loop("C_rf", 1))
     given = np.random.default_rng(0).normal(size=(4, values)).astype("float32")
     run = tvm.compile(steps.sch.mod, "llvm")["main"]
     for _ in range(5):
@@ -259,13 +250,6 @@ def test_parts_without_a_value_begin_apart_or_are_refused(
         got = tvm.runtime.tensor(np.full(4, 7, "float32"))
         run(tvm.runtime.tensor(given), got)
         np.testing.assert_allclose(got.numpy(), given.sum(1), atol=1e-5)
-
-
-def _sums(values: Any) -> tirx.PrimFunc:
-    given = te.placeholder((4, values), "float32", "A")
-    axis = te.reduce_axis((0, values), "k")
-    total = te.compute((4,), lambda i: te.sum(given[i, axis], axis), "sum")
-    return te.create_prim_func([given, total])
 
 
 def test_a_part_of_a_reduction_by_itself_computes_the_same() -> None:

@@ -10,7 +10,6 @@ import pytest
 import tvm
 import tvm_ffi
 from tvm import s_tir
-from tvm.script import tirx as T
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.encoding import to_bytes
@@ -20,7 +19,7 @@ from lowerscope.core.model.schedule import Argument, Made, Primitive, Schedule
 from lowerscope.core.schedule.code import program
 from lowerscope.core.schedule.replay import Replayed, Replays
 from lowerscope.core.stages import Pipeline
-from tests.core.schedule.functions import TARGET, add_relu, block, loop
+from tests.core.schedule.functions import TARGET, add_relu, add_relu_of, block, loop, step
 from tests.core.schedule.fuzzing import fuzz
 from tests.core.schedule.rule_numerics import examine
 from tests.diagonal import SOAK, many
@@ -122,23 +121,6 @@ def test_random_primitives_neither_kill_nor_deceive() -> None:
 PADDED = {"block": block("add"), "buffer": "B", "index_map": "i, j -> i // 7, i % 7, j"}
 
 
-@T.prim_func(s_tir=True)
-def halves(A: T.Buffer((30, 64), "float16"), C: T.Buffer((30, 64), "float16")):
-    B = T.sblock_alloc_buffer((30, 64), "float16")
-    for i, j in T.grid(30, 64):
-        with T.sblock("add"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            B[vi, vj] = A[vi, vj] + T.float16(1)
-    for i, j in T.grid(30, 64):
-        with T.sblock("double"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            C[vi, vj] = B[vi, vj] * T.float16(2)
-
-
-def step(id: str, name: str, **arguments: Argument) -> Primitive:
-    return Primitive(id=id, name=name, arguments=arguments)
-
-
 def replayed(func: Any, *primitives: Primitive) -> Replayed:
     """Apply primitives to a function, and the program that was made of them as well."""
     state = Replays().replay("main", func, TARGET, primitives)[-1]
@@ -155,7 +137,7 @@ def replayed(func: Any, *primitives: Primitive) -> Replayed:
     [
         (add_relu, "transform_layout", {**PADDED, "pad_value": 0}),
         (add_relu, "transform_layout", {**PADDED, "pad_value": -2.5}),
-        (halves, "transform_layout", {**PADDED, "pad_value": 0}),
+        (add_relu_of(30, 64, "float16"), "transform_layout", {**PADDED, "pad_value": 0}),
         (add_relu, "transform_layout", {**PADDED, "index_map": "i, j -> 0, i, j"}),
         (
             add_relu,

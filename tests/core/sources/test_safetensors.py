@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.sources.parameters import load_into, read_arrays
+from tests.problems import problem_of
 
 KINDS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "bool": "BOOL"}
 
@@ -61,12 +60,8 @@ def test_what_is_damaged_is_refused_in_a_line(tmp_path: Path) -> None:
         whole.replace(header, b"[" * len(header)),
     ):
         (tmp_path / "bad.safetensors").write_bytes(data)
-        with pytest.raises(LowerscopeError) as caught:
-            read_arrays(tmp_path / "bad.safetensors")
-        line = caught.value.problem.line()
-        assert "\n" not in line
+        line = problem_of(read_arrays, tmp_path / "bad.safetensors").line()
         assert "not a file of safetensors" in line
     names = {f"encoder.{number}.weight": np.ones(2) for number in range(300)}
-    with pytest.raises(LowerscopeError) as caught:
-        load_into(torch.nn.Linear(2, 2), names, "x.safetensors")
-    assert "and 288 more" in caught.value.problem.what
+    problem = problem_of(load_into, torch.nn.Linear(2, 2), names, "x.safetensors")
+    assert "and 288 more" in problem.what

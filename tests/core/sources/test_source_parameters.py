@@ -14,6 +14,7 @@ from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Source
 from lowerscope.core.sources.parameters import load_into
 from tests.opening import load
+from tests.problems import problem_of
 
 SHAPES = {"w0": (128, 784), "b0": (128,), "w1": (10, 128), "b1": (10,)}
 
@@ -24,10 +25,7 @@ def course_arrays() -> dict[str, np.ndarray[Any, Any]]:
 
 
 def problem(source: Source) -> Problem:
-    with pytest.raises(LowerscopeError) as caught:
-        load(source, (), 0)
-    assert "\n" not in caught.value.problem.line()
-    return caught.value.problem
+    return problem_of(load, source, (), 0)
 
 
 def saved(path: Path, value: object, protocol: int = 4) -> Path:
