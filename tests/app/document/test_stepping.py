@@ -7,14 +7,14 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.stepping import StepFilter, Stepping, call_lines
-from lowerscope.core.model.module_steps import Moment, PassRecord, TranslationRecord
+from lowerscope.core.model.module_steps import ComparedModule, Moment, PassRecord, TranslationRecord
 from lowerscope.core.model.queries import SnapshotQuery, TouchingStepsQuery
 from lowerscope.core.model.recipe import Source
 from lowerscope.core.model.run_records import CallRun
-from lowerscope.core.model.snapshot import ModelRecord, Snapshot, TextRecord
 from tests.app.conftest import bench
-from tests.app.plain_values import RECIPE, Bench, snapshot
+from tests.app.plain_values import OTHER, RECIPE, TE, Bench, document_of, show, snapshot
 
 SOURCE = Source(spec="sample:fashion_mlp")
 PASSES = tuple(
@@ -26,18 +26,7 @@ NODES = tuple(
     )
     for number in range(1, 3)
 )
-MODEL = ModelRecord(title="m", path="", kind="torch", description="", inputs=())
-SNAPSHOT = Snapshot(
-    model=MODEL,
-    fx=(),
-    tracer="fx",
-    fx_graph=None,
-    relax=TextRecord(text="", language="python"),
-    functions=(),
-    links=(),
-    passes=PASSES,
-    translation=NODES,
-)
+SNAPSHOT = msgspec.structs.replace(snapshot(), passes=PASSES, translation=NODES)
 
 
 def after(index: int) -> Moment:
@@ -286,3 +275,69 @@ def test_a_breakpoint_on_a_node_holds_for_the_passes_that_change_it(
     assert stepping.moment == after(3)
     features.run_steps.clear()
     assert not any(stepping.stops_at(line) for line in stepping.lines("passes"))
+
+
+# The two sides of a comparison
+
+
+START = Moment(section="passes", index=0)
+AFTER_ONE = Moment(section="passes", index=1)
+
+
+def test_nothing_pinned_compares_all_passes(qtbot: QtBot) -> None:
+    document = document_of(RECIPE)
+    pins = Pins(document)
+    assert pins.sides == (
+        ComparedModule(recipe=RECIPE, moment=START),
+        ComparedModule(recipe=RECIPE),
+    )
+    assert Pins(Document()).sides is None
+
+
+def test_one_pin_is_compared_with_what_is_shown_and_two_stay(qtbot: QtBot) -> None:
+    document = document_of(RECIPE)
+    pins = Pins(document)
+    pins.pin(AFTER_ONE)
+    assert pins.sides == (
+        ComparedModule(recipe=RECIPE, moment=AFTER_ONE),
+        ComparedModule(recipe=RECIPE),
+    )
+    show(document, TE)
+    assert pins.sides == (
+        ComparedModule(recipe=RECIPE, moment=AFTER_ONE),
+        ComparedModule(recipe=TE),
+    )
+    with qtbot.waitSignal(pins.wanted):
+        pins.compare(AFTER_ONE)
+    show(document, RECIPE)
+    assert pins.sides == (
+        ComparedModule(recipe=RECIPE, moment=AFTER_ONE),
+        ComparedModule(recipe=TE, moment=AFTER_ONE),
+    )
+    pins.swap()
+    assert pins.sides == (
+        ComparedModule(recipe=TE, moment=AFTER_ONE),
+        ComparedModule(recipe=RECIPE, moment=AFTER_ONE),
+    )
+    pins.clear()
+    assert pins.sides == (
+        ComparedModule(recipe=RECIPE, moment=START),
+        ComparedModule(recipe=RECIPE),
+    )
+
+
+def test_another_lowering_and_another_pipeline(qtbot: QtBot) -> None:
+    pins = Pins(document_of(RECIPE))
+    pins.compare_lowering("te")
+    assert pins.sides == (ComparedModule(recipe=TE), ComparedModule(recipe=RECIPE))
+    pins.compare_steps(())
+    bare = msgspec.structs.replace(RECIPE, steps=())
+    assert pins.sides == (ComparedModule(recipe=bare), ComparedModule(recipe=RECIPE))
+
+
+def test_pins_on_another_source_are_gone(qtbot: QtBot) -> None:
+    document = document_of(RECIPE)
+    pins = Pins(document)
+    pins.pin(AFTER_ONE)
+    show(document, OTHER)
+    assert pins.first is None
