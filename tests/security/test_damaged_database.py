@@ -37,7 +37,7 @@ def test_random_bytes_are_no_traces(database: Database, name: str) -> None:
     database.folder.mkdir(parents=True)
     noise = random.Random(0).randbytes(3000) + b"\n"
     (database.folder / name).write_bytes(noise)
-    problem = problem_of(len, database.traces)
+    problem = problem_of(lambda: len(database.traces))
     assert problem.where == str(database.folder / name)
     assert "lowerscope cache --clear" in problem.todo
     assert (database.folder / name).read_bytes() == noise
