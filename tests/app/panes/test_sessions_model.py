@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import QEvent, QSettings, Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Change
@@ -353,6 +353,8 @@ def test_imports_are_shown_and_what_was_written_meanwhile_is_shown_again(
     layers.write_text("a = 3\n")
     desk.opening.open_source(str(path))
     assert shown() == {"layers.py": "a = 3\n"}
+    said = [each.text() for each in desk.dialog(RunCodeDialog).findChildren(QLabel)]
+    assert any("has changed" in each for each in said)
     desk.dialog(RunCodeDialog).reject()
 
 
