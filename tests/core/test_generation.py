@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-import pytest
 
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import GenerationQuery, RunQuery
 from lowerscope.core.model.recipe import Dimension, Extension, Recipe, Source
 from lowerscope.core.stages import Pipeline
+from tests.problems import problem_of
 
 TOKENS = 24
 
@@ -109,12 +108,11 @@ def test_a_fault_that_begins_at_a_position_is_named(pipeline: Pipeline, tmp_path
 
 def test_a_range_that_ends_before_the_tokens_is_named(pipeline: Pipeline) -> None:
     short = Dimension(name="length", low=1, high=12)
-    with pytest.raises(LowerscopeError) as caught:
-        pipeline.answer(GenerationQuery(recipe("Grows", dimensions=(short,)), TOKENS))
-    assert caught.value.problem.what == "length is 13 at token 10, and its range ends at 12"
+    problem = problem_of(
+        pipeline.answer, GenerationQuery(recipe("Grows", dimensions=(short,)), TOKENS)
+    )
+    assert problem.what == "length is 13 at token 10, and its range ends at 12"
 
 
 def test_a_source_without_a_step_says_what_to_define(pipeline: Pipeline) -> None:
-    with pytest.raises(LowerscopeError) as caught:
-        pipeline.answer(GenerationQuery(recipe("Holds"), 4))
-    assert "next_inputs" in caught.value.problem.todo
+    assert "next_inputs" in problem_of(pipeline.answer, GenerationQuery(recipe("Holds"), 4)).todo

@@ -59,9 +59,12 @@ def _settled(lasting: Children) -> Iterator[None]:
 
 
 @pytest.fixture
-def children(lasting: Children) -> Children | None:
-    """The children that a window opens its sources in; ``None`` for ones that end with it."""
-    return lasting
+def children(lasting: Children, request: pytest.FixtureRequest) -> Children | None:
+    """The children that a window opens its sources in; ``None`` for ones that end with it.
+
+    The latter where the test's module says ``OWN_CHILDREN = True``, and why.
+    """
+    return None if getattr(request.module, "OWN_CHILDREN", False) else lasting
 
 
 @pytest.fixture

@@ -41,9 +41,8 @@ explore(Net(), torch.ones(2, 8), lowering="te")
 """
 
 
-@pytest.fixture
-def children() -> None:
-    """Each window has children of its own: they are started with what was handed over."""
+OWN_CHILDREN = True
+"""They are started with what was handed over."""
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.kit import theme
 from lowerscope.app.shell.modes import MODES
 from lowerscope.app.shell.window import MainWindow
+from tests.app.test_dialogs_by_keys import focusable
 from tests.diagonal import SOAK
 from tests.end_to_end.driving import OpenWindow, run_and_wait
 
@@ -41,19 +42,6 @@ def window(qtbot: QtBot, open_window: OpenWindow) -> Iterator[MainWindow]:
     yield window
     QApplication.setCursorFlashTime(flash)
     theme.set_scheme("light")
-
-
-def focusable(window: MainWindow) -> list[QWidget]:
-    return [
-        each
-        for each in window.findChildren(QWidget)
-        if each.isVisible()
-        and each.isEnabled()
-        and each.focusPolicy() & TAB == TAB
-        and each.window() is window
-        # The line of a field that counts is a part of it.
-        and each.focusProxy() is None
-    ]
 
 
 def described(widget: QWidget) -> str:

@@ -16,9 +16,8 @@ from tests.soak.killing import OF_ENGINE, OF_WORKER, Killing, temporary_folder
 __all__ = ["temporary_folder"]
 
 
-@pytest.fixture
-def children() -> None:
-    """Each window has children of its own, which end with it."""
+OWN_CHILDREN = True
+"""They are killed."""
 
 
 # Others kill them at chosen moments: `test_children.py`.

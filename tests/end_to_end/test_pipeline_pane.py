@@ -11,13 +11,10 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.steps.pass_dialog import PassDialog
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.pipelines_and_schedules import PRESETS
-from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import Step
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton
-FUSE = next(preset.steps for preset in PRESETS if preset.name == "fuse")
 
 
 def names(window: MainWindow) -> list[str]:
@@ -42,71 +39,6 @@ def open_dialog(qtbot: QtBot, window: MainWindow) -> PassDialog:
     filled = lambda: bool(dialog.form.title.text())  # noqa: E731
     qtbot.waitUntil(filled, timeout=PATIENCE)
     return dialog
-
-
-@pytest.mark.x
-def test_steps_are_switched_moved_duplicated_and_removed(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp", steps=FUSE)
-    pipeline, stepping = window.panes.pipeline, window.features.stepping
-    heads = [row for row in pipeline.list.rows() if row.place >= 0]
-    assert [(row.number, row.title) for row in heads] == [
-        (str(number), step.name) for number, step in enumerate(FUSE, 1)
-    ]
-    assert window.tool_bar.pipeline.text() == "Pipeline Fuse"
-    # A click goes to a step, Enter as well; the row of it is marked.
-    place = pipeline.list.row_rect(heads[3].key).center().toPoint()
-    qtbot.mouseClick(pipeline.list.viewport(), LEFT, pos=place)
-    qtbot.waitUntil(lambda: pipeline.list.marked() == heads[3].key)
-    assert stepping.line is not None
-    assert stepping.line.title == "FuseOps"
-    select(qtbot, window, heads[0].key)
-    qtbot.keyClick(pipeline.list, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: stepping.moment == Moment(section="passes", index=1))
-
-    keys = [row.key for row in pipeline.list.rows() if row.place >= 0]
-
-    box = pipeline.list.box_rect(keys[2]).center().toPoint()
-    qtbot.mouseClick(pipeline.list.viewport(), LEFT, pos=box)
-    wait_for_records(qtbot, window)
-    row = next(row for row in pipeline.list.rows() if row.title == "FoldConstant")
-    assert (row.on, row.words) == (False, "switched off")
-    assert window.tool_bar.pipeline.text() == "Pipeline 4 steps of your own"
-    qtbot.keyClick(pipeline.list, Qt.Key.Key_Space, Qt.KeyboardModifier.ShiftModifier)
-    wait_for_records(qtbot, window)
-    assert window.tool_bar.pipeline.text() == "Pipeline Fuse"
-
-    # Dragged from the third place to the first.
-    heads = [row for row in pipeline.list.rows() if row.place >= 0]
-    viewport = pipeline.list.viewport()
-    start = QPoint(160, pipeline.list.row_rect(heads[2].key).center().toPoint().y())
-    end = QPoint(160, round(pipeline.list.row_rect(heads[0].key).top()) + 2)
-    qtbot.mousePress(viewport, LEFT, pos=start)
-    for share in (0.3, 0.7, 1.0):
-        qtbot.mouseMove(viewport, start + (end - start) * share)
-    qtbot.mouseRelease(viewport, LEFT, pos=end)
-    assert names(window)[:3] == ["FoldConstant", "LegalizeOps", "AnnotateTIROpPattern"]
-    wait_for_records(qtbot, window)
-    assert pipeline.selected_place() == 0
-
-    window.commands.action("move-step-down").trigger()
-    assert names(window)[:2] == ["LegalizeOps", "FoldConstant"]
-    wait_for_records(qtbot, window)
-    window.commands.action("duplicate-step").trigger()
-    assert names(window)[:3] == ["LegalizeOps", "FoldConstant", "FoldConstant"]
-    wait_for_records(qtbot, window)
-    qtbot.keyClick(pipeline.list, Qt.Key.Key_Delete)
-    assert names(window)[:3] == ["LegalizeOps", "FoldConstant", "AnnotateTIROpPattern"]
-    wait_for_records(qtbot, window)
-    for _ in range(6):
-        window.commands.action("undo").trigger()
-        wait_for_records(qtbot, window)
-    assert names(window) == [step.name for step in FUSE]
-    window.commands.action("redo").trigger()
-    wait_for_records(qtbot, window)
-    assert window.document.recipe is not None
-    assert not window.document.recipe.steps[2].on
 
 
 OWN_PASSES = """

@@ -1,15 +1,14 @@
-"""Loops and blocks are selected, moves are found and tried, and steps gone through: in the tree,
-in the script, on the timeline; by mouse and by keyboard."""
+"""The workbench of a function: its parts, the moves in the menu of the script, what is compiled."""
 
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import At, Primitive
-from tests.end_to_end.scheduling import LEFT, Bench
+from tests.end_to_end.scheduling import Bench
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
@@ -46,62 +45,6 @@ def test_the_menu_of_the_script_offers_the_moves(bench: Bench) -> None:
     assert bench.scheduling.trying.draft is None
 
 
-def drag(bench: Bench, number: int, behind: int) -> None:
-    """Drag a step of the history with the mouse to behind another one; from 1."""
-    strip = bench.view.history.strip
-    begin, end = (
-        strip.cell_rect(bench.record.steps[each - 1].id).center() for each in (number, behind)
-    )
-    down, drop = begin.toPoint(), (end + QPointF(20, 0)).toPoint()
-    QTest.mousePress(strip.viewport(), LEFT, pos=down)
-    for place in (QPoint((down.x() + drop.x()) // 2, down.y()), drop):
-        QTest.mouseMove(strip.viewport(), place)
-    QTest.mouseRelease(strip.viewport(), LEFT, pos=drop)
-
-
-@pytest.mark.x
-def test_a_step_is_dragged_and_has_a_menu(bench: Bench) -> None:
-    do(bench, "split", loop=LOOP_J, factors=(None, 16))
-    do(bench, "unroll", loop=At(block="matmul", loop=3))
-    do(bench, "parallel", loop=At(block="matmul", loop=1))
-    drag(bench, 1, behind=2)
-    bench.wait(lambda: [each.id for each in bench.record.steps] == ["s2", "s1", "s3"])
-    bench.settle()
-    # Before j is split, the fourth loop around the block is not there.
-    assert bench.statuses() == ["failed", "done", "done"]
-    assert bench.scheduling.record is not None
-    bench.window.commands.action("undo").trigger()
-    bench.wait(lambda: [each.id for each in bench.record.steps] == ["s1", "s2", "s3"])
-    bench.settle()
-    assert bench.statuses() == ["done"] * 3
-
-    steps = bench.view.history.strip
-
-    def choose(step: str, text: str) -> None:
-        place = steps.cell_rect(step).center().toPoint()
-        bench.choose_in_menu(steps, place, text)
-        bench.settle()
-
-    choose("s2", "Delete")
-    bench.steps(2)
-    choose("s1", "Switch off")
-    bench.wait(lambda: bench.statuses()[0] == "off")
-    choose("s1", "Switch on")
-    bench.wait(lambda: bench.statuses() == ["done"] * 2)
-    choose("s3", "Insert before it")
-    bench.wait(lambda: bench.scheduling.place == 1)
-    bench.settle()
-    bench.select("k")
-    bench.choose("unroll")
-    bench.steps(3)
-    assert [each.id for each in bench.record.steps] == ["s1", "s4", "s3"]
-    choose("s4", "Delete")
-    bench.steps(2)
-    choose("s3", "Edit…")
-    bench.wait(lambda: bench.scheduling.trying.draft is not None)
-    assert bench.view.form.editors["loop"].name.text() == "j_0"  # type: ignore[attr-defined]
-
-
 def test_what_is_compiled_is_the_function_at_its_step(bench: Bench) -> None:
     do(bench, "split", loop=LOOP_J, factors=(None, 8))
     do(bench, "reorder", loops=(At(block="matmul", loop=3), At(block="matmul", loop=2)))
@@ -121,3 +64,25 @@ def test_what_is_compiled_is_the_function_at_its_step(bench: Bench) -> None:
     bench.click_step(2)
     bench.wait(lambda: head().endswith("by itself, after step 2 of its schedule"))
     pane.set_current("script")
+
+
+def test_all_parts_are_in_view_and_nothing_is_cut(bench: Bench) -> None:
+    bench.window.resize(1366, 768)
+    view, tree = bench.view, bench.view.tree
+    parts = (tree, view.moves, view.figures, view.code, view.history, view.variants, view.roofline)
+    assert all(part.isVisible() for part in parts)
+    for place, text in ((1, "65.5 kB"), (2, "global · output")):
+        assert tree.fontMetrics().horizontalAdvance(text) + 16 <= tree.columnWidth(place)
+    bench.select("j")
+    bench.choose("split")
+    assert view.form.isVisible()
+    # In a narrow window, the form takes the place of the primitives.
+    bench.window.resize(1000, 600)
+    bench.wait(lambda: not view.middle.isVisible())
+    assert view.form.isVisible()
+    assert not view.moves.isVisible()
+    bench.key(view.form, Qt.Key.Key_Escape)
+    assert view.moves.isVisible()
+    bench.window.resize(1440, 900)
+    bench.wait(view.figures.isVisible)
+    assert view.roofline.isVisible()

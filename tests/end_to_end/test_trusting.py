@@ -5,19 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.pipelines_and_schedules import save_preset
 from lowerscope.core.model.recipe import Step
 from lowerscope.core.model.snapshot import Preset
-from tests.end_to_end.driving import OpenWindow, changes, wait_for_records
-from tests.end_to_end.small_nets import EXAMPLES, NET, write
+from tests.end_to_end.driving import OpenWindow
+from tests.end_to_end.small_nets import write
 
 # In the sandbox as well: it stands in a folder that code may write to.
 LEAVES_A_TRACE = """
@@ -36,41 +33,6 @@ def question(window: MainWindow) -> RunCodeDialog:
 def asks(window: MainWindow) -> bool:
     QApplication.processEvents()
     return any(each.isVisible() for each in window.findChildren(RunCodeDialog))
-
-
-@pytest.mark.x
-def test_a_file_runs_when_it_was_read_and_allowed(
-    qtbot: QtBot, open_window: OpenWindow, writable: Path
-) -> None:
-    text = NET.format(name="Net") + EXAMPLES + LEAVES_A_TRACE
-    path = write(writable / "net.py", text)
-    trace = writable / "it_ran"
-    window = open_window(asks_first=True)
-    window.open_source(path)
-    dialog = question(window)
-    view = dialog.files.currentWidget()
-    assert isinstance(view, CodeView)
-    assert view.text() == text
-    # Enter is no answer in a hurry.
-    QTest.keyClick(QApplication.focusWidget() or dialog, Qt.Key.Key_Return)
-    assert not asks(window)
-    assert window.document.wanted is None
-    assert window.pages.currentWidget() is window.welcome
-    window.open_source(path)
-    question(window).run.click()
-    wait_for_records(qtbot, window)
-    assert trace.exists()
-    # Known by now, as long as it is the same.
-    with qtbot.waitSignal(window.document.changed, check_params_cb=changes("snapshot")):
-        window.open_source(path)
-        assert not asks(window)
-    wait_for_records(qtbot, window)
-    window.commands.action("watch").trigger()
-    write(writable / "net.py", text.replace("it_ran", "it_ran_again"))
-    window.open_source(path)
-    assert any("has changed" in label.text() for label in question(window).findChildren(QLabel))
-    question(window).reject()
-    assert not (writable / "it_ran_again").exists()
 
 
 def test_a_pipeline_and_a_file_of_rules_from_elsewhere_ask(

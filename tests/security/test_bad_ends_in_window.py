@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from pytestqt.qtbot import QtBot
 
 from tests.diagonal import SOAK
 from tests.end_to_end.driving import OpenWindow, wait_for_problem, wait_for_records, wait_until
 from tests.security.test_bad_ends import model
 
-
-@pytest.fixture
-def children() -> None:
-    """The window has children of its own, which the code may ruin."""
+OWN_CHILDREN = True
+"""The code may ruin them."""
 
 
 BAD_ENDS = (

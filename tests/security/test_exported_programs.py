@@ -30,6 +30,7 @@ from lowerscope.core.sources.program_text import (
 )
 from tests.diagonal import at_length
 from tests.end_to_end.driving import OpenWindow, wait_for_problem, wait_for_records
+from tests.problems import problem_of
 from tests.security.exported_programs import (
     CANARY,
     MODEL,
@@ -513,9 +514,7 @@ def test_torch_does_not_go_on_with_an_older_format(
     file.write_bytes(archive(parts | {MODEL: json.dumps(value).encode()}))
     asked: list[object] = []
     monkeypatch.setattr(zipfile, "ZipFile", lambda *args, **_: asked.append(args))
-    with pytest.raises(LowerscopeError) as caught:
-        load_exported(file, trust=False)
-    assert "cannot be read" in caught.value.problem.what
+    assert "cannot be read" in problem_of(load_exported, file, trust=False).what
     assert not asked
 
 

@@ -43,9 +43,8 @@ TURN = 2**20
 """Bytes that a pipe can hold at most, and a window reads before it handles its other events."""
 
 
-@pytest.fixture
-def children() -> None:
-    """Let no window have the children of the window before."""
+OWN_CHILDREN = True
+"""No window has the children of the window before."""
 
 
 @pytest.fixture

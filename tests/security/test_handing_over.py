@@ -17,15 +17,6 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.sandbox.folder import Takes, only
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = tmp_path / "home"
-    folder.mkdir()
-    (folder / "mine").write_text("mine")
-    return folder
-
-
 def takes(what: str) -> Takes:
     return announced(parse_wanted([what]), ("dot",))
 

@@ -35,16 +35,8 @@ from lowerscope.core.sources.array_files import load_arrays
 from lowerscope.core.sources.input_values import read
 from lowerscope.core.sources.parameters import read_arrays
 from lowerscope.core.stages import Pipeline
-
-
-class Shell:
-    """Runs a command when it is unpickled."""
-
-    def __init__(self, command: str) -> None:
-        self.command = command
-
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return os.system, (self.command,)
+from tests.problems import problem_of
+from tests.soak.bad_files import Shell
 
 
 @pytest.fixture
@@ -77,10 +69,7 @@ PICKLES: dict[str, Callable[[object], bytes]] = {
 
 
 def refusal(path: Path, call: Callable[[], object]) -> Problem:
-    with pytest.raises(LowerscopeError) as caught:
-        call()
-    problem = caught.value.problem
-    assert "\n" not in problem.line()
+    problem = problem_of(call)
     assert len(problem.line()) < 500
     assert str(path) in problem.where
     return problem
@@ -314,9 +303,7 @@ CASES: dict[str, Callable[[], object]] = {
 def test_no_bytes_become_pointers(tmp_path: Path, name: str, protocol: int) -> None:
     file = tmp_path / "a.pkl"
     file.write_bytes(pickle.dumps({"w0": CASES[name]()}, protocol=protocol))
-    with pytest.raises(LowerscopeError) as caught:
-        read_arrays(file)
-    assert "\n" not in caught.value.problem.line()
+    assert "\n" not in problem_of(read_arrays, file).line()
     try:
         found = load_arrays(file.read_bytes())
     except Exception:

@@ -18,16 +18,6 @@ from lowerscope.core.sandbox.temporary_files import sweep
 from tests.sandboxes import needs_sandbox
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of the user's, beside a cache that is empty."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = tmp_path / "home"
-    folder.mkdir()
-    (folder / "mine").write_text("mine")
-    return folder
-
-
 def is_whole(home: Path) -> bool:
     return [each.name for each in home.iterdir()] == ["mine"] and (home / "mine").read_text() == (
         "mine"

@@ -16,15 +16,6 @@ from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.sandbox.folder import SandboxFolder, SandboxOutput, only
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of the user's with a file, beside a cache that is empty."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "mine").write_text("mine")
-    return tmp_path / "home"
-
-
 def output(home: Path, *names: str) -> SandboxOutput:
     """Return the way out of a sandbox that may write to the target as well."""
     return SandboxOutput(SandboxFolder(), home.parent / "shared", only(names))

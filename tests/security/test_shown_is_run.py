@@ -21,7 +21,6 @@ from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
 from lowerscope.core.files import approved
 from lowerscope.core.files.approved import readable_source
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Extension, Source
 from lowerscope.core.model.tuning_records import TuneOptions
 from lowerscope.core.passes.extension_files import load_extension
@@ -30,6 +29,7 @@ from lowerscope.core.sources.user_code import Environment, run_file
 from tests.end_to_end.driving import OpenWindow, changes, wait_for_records
 from tests.end_to_end.small_nets import write
 from tests.end_to_end.test_trusting import LEAVES_A_TRACE, asks, question
+from tests.problems import problem_of
 
 SHOWN = "WIDTH = 4\n"
 HIDDEN = "WIDTH = 5\n"
@@ -227,11 +227,10 @@ def hashed(*paths: Path) -> dict[str, str]:
 def refused(path: Path, table: Mapping[str, str]) -> tuple[str, ...]:
     """Return the files that are to be shown, as a model is opened with a table in force."""
     approved.put_in_force(table)
-    with pytest.raises(LowerscopeError) as caught:
-        width_of(path)
-    assert caught.value.problem.code == "unseen"
-    assert caught.value.problem.where == caught.value.problem.choices[0]
-    return caught.value.problem.choices
+    problem = problem_of(width_of, path)
+    assert problem.code == "unseen"
+    assert problem.where == problem.choices[0]
+    return problem.choices
 
 
 def test_a_file_runs_with_the_content_that_was_allowed(tmp_path: Path) -> None:
@@ -276,9 +275,7 @@ def test_rules_are_refused_as_models_are(tmp_path: Path) -> None:
     path = tmp_path / "rules.py"
     path.write_text(LEAVES_A_TRACE)
     approved.put_in_force({})
-    with pytest.raises(LowerscopeError) as caught:
-        load_extension(Extension(path=str(path), kind="rules"))
-    assert caught.value.problem.code == "unseen"
+    assert problem_of(load_extension, Extension(path=str(path), kind="rules")).code == "unseen"
     assert not (tmp_path / "it_ran").exists()
 
 

@@ -10,18 +10,22 @@ import msgspec
 import pytest
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.document.document import Change, Document, History, Version
+from lowerscope.app.document.document import (
+    Change,
+    Document,
+    History,
+    Version,
+    calls_among,
+    with_strategy,
+)
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Override, Recipe, Source, Step
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import FunctionRecord
-from tests.app.plain_values import snapshot
+from tests.app.plain_values import RECIPE, TE, WRONG, snapshot
 
-FIRST = Recipe(source=Source(spec="sample:fashion_mlp"))
-TE = msgspec.structs.replace(FIRST, lowering="te")
 BOUND = msgspec.structs.replace(TE, params_as_inputs=True)
-SCHEDULED = msgspec.structs.replace(FIRST, schedules=(Schedule(function="dense"),))
-WRONG = Problem(what="It is wrong")
+SCHEDULED = msgspec.structs.replace(RECIPE, schedules=(Schedule(function="dense"),))
 
 
 def settle(document: Document, *nodes: str) -> None:
@@ -34,7 +38,7 @@ def settle(document: Document, *nodes: str) -> None:
 def document() -> Document:
     """Return a document that shows a recipe."""
     document = Document()
-    document.open(FIRST)
+    document.open(RECIPE)
     settle(document)
     return document
 
@@ -52,7 +56,7 @@ def test_a_transaction_tells_once_what_changed_with_all_fields_before_and_after(
     document = Document()
     changes = recorded(document)
     with document.changing():
-        document.set(recipe=FIRST)
+        document.set(recipe=RECIPE)
         document.set(recipe=TE, problems=(WRONG,))
         assert document.recipe == TE
         assert changes == []
@@ -65,13 +69,13 @@ def test_a_transaction_tells_once_what_changed_with_all_fields_before_and_after(
 
 def test_what_is_equal_is_no_change_and_records_derived_again_are_one(document: Document) -> None:
     changes = recorded(document)
-    document.set(recipe=msgspec.structs.replace(FIRST), running=False)
+    document.set(recipe=msgspec.structs.replace(RECIPE), running=False)
     document.select(())
     with document.changing():
         document.set(running=True)
         document.set(running=False)
     assert changes == []
-    document.show(Version(FIRST), snapshot("dense", "relu"))
+    document.show(Version(RECIPE), snapshot("dense", "relu"))
     assert ["snapshot" in change.fields for change in changes] == [True]
 
 
@@ -129,11 +133,11 @@ def test_a_signal_can_follow(document: Document) -> None:
 
 def test_a_recipe_is_pending_until_its_records_arrive() -> None:
     document = Document()
-    document.open(FIRST)
-    assert (document.recipe, document.wanted, document.is_open()) == (None, FIRST, False)
+    document.open(RECIPE)
+    assert (document.recipe, document.wanted, document.is_open()) == (None, RECIPE, False)
     assert document.is_changing
     settle(document)
-    assert (document.recipe, document.wanted, document.is_open()) == (FIRST, FIRST, True)
+    assert (document.recipe, document.wanted, document.is_open()) == (RECIPE, RECIPE, True)
     assert not document.is_changing
     assert document.has_torch()
 
@@ -148,28 +152,28 @@ def test_each_change_is_a_step_to_undo_and_to_redo(document: Document) -> None:
     settle(document)
     document.undo()
     settle(document)
-    assert (document.recipe, document.can_undo, document.can_redo) == (FIRST, False, True)
+    assert (document.recipe, document.can_undo, document.can_redo) == (RECIPE, False, True)
     document.redo()
     settle(document)
     assert document.recipe == TE
-    document.change(FIRST)
+    document.change(RECIPE)
     settle(document)
     assert not document.can_redo
 
 
 def test_a_change_back_to_what_is_shown_withdraws_what_is_pending(document: Document) -> None:
     document.change(TE)
-    document.change(FIRST)
+    document.change(RECIPE)
     assert document.pending is None
     assert not document.can_undo
     document.change(TE)
     document.undo()
-    assert (document.wanted, document.can_redo) == (FIRST, True)
+    assert (document.wanted, document.can_redo) == (RECIPE, True)
 
 
 def test_undo_leads_to_the_steps_that_were_being_applied() -> None:
     document = Document()
-    fused = msgspec.structs.replace(FIRST, steps=(Step(name="FuseOps"),))
+    fused = msgspec.structs.replace(RECIPE, steps=(Step(name="FuseOps"),))
     document.open(fused)
     document.show_lowered(snapshot("dense", "relu"))
     assert document.recipe == msgspec.structs.replace(fused, steps=())
@@ -186,41 +190,41 @@ def test_an_opened_source_can_be_withdrawn_by_undo(document: Document) -> None:
     document.open(other)
     assert document.can_undo
     document.undo()
-    assert (document.wanted, document.pending) == (FIRST, None)
+    assert (document.wanted, document.pending) == (RECIPE, None)
 
 
 def test_a_change_of_schedules_that_are_not_applied_needs_no_records(document: Document) -> None:
     document.report(WRONG)
     changes = recorded(document)
     document.change(SCHEDULED)
-    assert (document.recipe, document.pending, document.before) == (SCHEDULED, None, FIRST)
+    assert (document.recipe, document.pending, document.before) == (SCHEDULED, None, RECIPE)
     assert [change.fields for change in changes] == [{"recipe", "history", "problems"}]
-    document.amend(FIRST)
-    assert (document.recipe, document.before) == (FIRST, FIRST)
+    document.amend(RECIPE)
+    assert (document.recipe, document.before) == (RECIPE, RECIPE)
 
 
 def test_a_rejected_version_leaves_what_is_shown_and_can_be_tried_again(document: Document) -> None:
     document.change(TE)
     document.reject(WRONG)
-    assert (document.recipe, document.wanted) == (FIRST, FIRST)
+    assert (document.recipe, document.wanted) == (RECIPE, RECIPE)
     assert (document.rejected, document.problems) == (TE, (WRONG,))
     document.retry(BOUND)
-    assert document.history == History(undo=(FIRST,))
+    assert document.history == History(undo=(RECIPE,))
     settle(document)
-    assert (document.recipe, document.before, document.problems) == (BOUND, FIRST, ())
+    assert (document.recipe, document.before, document.problems) == (BOUND, RECIPE, ())
 
 
 def test_a_cancelled_version_is_no_problem(document: Document) -> None:
     document.change(TE)
     document.reject(Problem(what="", code="cancelled"))
-    assert (document.wanted, document.problems, document.rejected) == (FIRST, (), None)
+    assert (document.wanted, document.problems, document.rejected) == (RECIPE, (), None)
 
 
 def test_a_reload_requests_the_same_version_anew(document: Document) -> None:
     document.change(TE)
     changes = recorded(document)
     document.reload()
-    assert document.pending == Version(TE, History((FIRST,)), reads_files=True)
+    assert document.pending == Version(TE, History((RECIPE,)), reads_files=True)
     document.reload()
     assert [change.fields for change in changes] == [{"pending"}] * 2
     document.reject(WRONG)
@@ -230,7 +234,7 @@ def test_a_reload_requests_the_same_version_anew(document: Document) -> None:
 
 def test_a_failure_of_what_is_shown_ends_when_it_is_derived_again(document: Document) -> None:
     document.reject_shown(WRONG)
-    assert (document.recipe, document.rejected) == (FIRST, FIRST)
+    assert (document.recipe, document.rejected) == (RECIPE, RECIPE)
     document.accept_shown()
     assert document.problems == ()
     document.report(WRONG)
@@ -243,7 +247,7 @@ def test_fields_of_the_wanted_recipe_are_changed_as_one_step(document: Document)
     document.change_fields(params_as_inputs=True)
     assert document.wanted == BOUND
     settle(document)
-    assert document.before == FIRST
+    assert document.before == RECIPE
 
 
 def test_nodes_are_lowered_as_one_step(document: Document) -> None:
@@ -253,7 +257,7 @@ def test_nodes_are_lowered_as_one_step(document: Document) -> None:
         Override(pattern="fx:dense", strategy="te"),
         Override(pattern="fx:relu", strategy="te"),
     )
-    assert document.history == History(undo=(FIRST,))
+    assert document.history == History(undo=(RECIPE,))
 
 
 # Selection, jobs and notices
@@ -332,3 +336,36 @@ def test_jobs_are_cancelled_by_their_owners(document: Document) -> None:
     document.say("", of="run")
     document.cancel_jobs()
     assert cancelled == ["export", "run", "export"]
+
+
+# Strategies of single nodes
+
+
+PATTERNED = Recipe(
+    source=Source(spec="sample:conv_net"), overrides=(Override(pattern="conv*", strategy="te"),)
+)
+
+
+def test_a_node_has_one_strategy_of_its_own() -> None:
+    te = with_strategy(PATTERNED, ["fx:relu", "fx:relu"], "te")
+    assert [each.pattern for each in te.overrides] == ["conv*", "fx:relu"]
+    library = with_strategy(te, ["fx:relu"], "library")
+    assert library.overrides[1:] == (Override(pattern="fx:relu", strategy="library"),)
+
+
+def test_resetting_a_node_leaves_patterns_and_other_nodes() -> None:
+    both = with_strategy(PATTERNED, ["fx:relu", "fx:conv"], "te")
+    assert with_strategy(both, ["fx:conv"], None).overrides == (
+        *PATTERNED.overrides,
+        Override(pattern="fx:relu", strategy="te"),
+    )
+
+
+def test_what_is_no_call_has_no_strategy() -> None:
+    records = snapshot("x", "relu", "output")
+    fx = tuple(
+        msgspec.structs.replace(node, opcode=opcode)
+        for node, opcode in zip(records.fx, ("placeholder", "call_module", "output"), strict=True)
+    )
+    chosen = ["fx:x", "fx:relu", "fx:output", "module:relu"]
+    assert calls_among(msgspec.structs.replace(records, fx=fx), chosen) == ["fx:relu"]

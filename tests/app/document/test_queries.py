@@ -14,12 +14,7 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import FunctionsQuery, TextQuery
-from lowerscope.core.model.recipe import Recipe, Source
-from tests.app.plain_values import Client
-
-RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
-OTHER = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
-CRASHED = Problem(what="The engine crashed", code="crashed")
+from tests.app.plain_values import CRASHED, RECIPE, TE, Client
 
 
 class Page(QWidget):
@@ -192,7 +187,7 @@ def test_a_cached_answer_counts_for_its_files_alone(setting: Setting) -> None:
     watch = setting.watch()
     watch.update()
     setting.engine.sent[0].answer("before")
-    setting.queries.show(OTHER, "2")
+    setting.queries.show(TE, "2")
     assert watch.is_current
     setting.queries.show(RECIPE, "1")
     assert watch.is_current
@@ -226,7 +221,7 @@ def test_the_worker_is_killed_for_a_recipe_that_is_not_shown(setting: Setting) -
     )
     watch.update()
     assert setting.engine.sent == []
-    setting.queries.show(OTHER, "2")
+    setting.queries.show(TE, "2")
     assert setting.worker.sent[0].fate == f"killed after {module.SUPERSEDED_MS}"
     watch.update()
     watch.cancel()

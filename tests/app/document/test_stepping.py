@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.stepping import StepFilter, Stepping, call_lines
-from lowerscope.core.model.module_steps import Moment, PassRecord, TranslationRecord
+from lowerscope.core.model.module_steps import ComparedModule, Moment, PassRecord, TranslationRecord
+from lowerscope.core.model.queries import SnapshotQuery, TouchingStepsQuery
 from lowerscope.core.model.recipe import Source
 from lowerscope.core.model.run_records import CallRun
-from lowerscope.core.model.snapshot import ModelRecord, Snapshot, TextRecord
+from tests.app.conftest import bench
+from tests.app.plain_values import OTHER, RECIPE, TE, Bench, document_of, show, snapshot
 
 SOURCE = Source(spec="sample:fashion_mlp")
 PASSES = tuple(
@@ -22,18 +26,7 @@ NODES = tuple(
     )
     for number in range(1, 3)
 )
-MODEL = ModelRecord(title="m", path="", kind="torch", description="", inputs=())
-SNAPSHOT = Snapshot(
-    model=MODEL,
-    fx=(),
-    tracer="fx",
-    fx_graph=None,
-    relax=TextRecord(text="", language="python"),
-    functions=(),
-    links=(),
-    passes=PASSES,
-    translation=NODES,
-)
+SNAPSHOT = msgspec.structs.replace(snapshot(), passes=PASSES, translation=NODES)
 
 
 def after(index: int) -> Moment:
@@ -230,3 +223,121 @@ def test_another_run_is_looked_at_where_this_one_was(stepping: Stepping) -> None
     stepping.take_run(call_lines(CALLS))
     assert stepping.here is None
     assert stepping.run_index is None
+
+
+# Playing until something of a node changes, and breakpoints on nodes
+
+
+__all__ = ["bench"]
+
+OF_NODES = tuple(
+    PassRecord(number=number, label=str(number), name=f"Pass{number}", step=number, changed=("f",))
+    for number in range(1, 6)
+)
+
+
+@pytest.fixture
+def opened(bench: Bench) -> Bench:
+    bench.document.open(RECIPE)
+    records = msgspec.structs.replace(snapshot("dense", "relu"), passes=OF_NODES)
+    bench.sent(SnapshotQuery).answer(records)
+    return bench
+
+
+def test_playing_goes_on_until_the_selection_changes(qtbot: QtBot, opened: Bench) -> None:
+    features, stepping = opened.features, opened.features.stepping
+    opened.document.select(("fx:dense",))
+    stepping.go(after(2))
+    features.node_steps.play_until_changed()
+    sent = opened.sent(TouchingStepsQuery)
+    assert sent.query == TouchingStepsQuery(RECIPE, ("fx:dense",))
+    sent.answer((1, 4, 5))
+    qtbot.waitUntil(lambda: not stepping.playing)
+    assert stepping.moment == after(4)
+    features.node_steps.play_until_changed()
+    opened.sent(TouchingStepsQuery).answer((1, 4))
+    assert stepping.moment == after(4)
+    assert opened.notices[-1:] == ["No later pass changes the selection."]
+
+
+def test_a_breakpoint_on_a_node_holds_for_the_passes_that_change_it(
+    qtbot: QtBot, opened: Bench
+) -> None:
+    features, stepping = opened.features, opened.features.stepping
+    features.run_steps.toggle(("fx:relu",))
+    opened.sent(TouchingStepsQuery).answer((3,))
+    stepping.play()
+    qtbot.waitUntil(lambda: not stepping.playing)
+    assert stepping.moment == after(3)
+    stepping.to_break(-1)
+    assert stepping.moment == after(0)
+    stepping.to_break(1)
+    assert stepping.moment == after(3)
+    features.run_steps.clear()
+    assert not any(stepping.stops_at(line) for line in stepping.lines("passes"))
+
+
+# The two sides of a comparison
+
+
+START = Moment(section="passes", index=0)
+AFTER_ONE = Moment(section="passes", index=1)
+
+
+def test_nothing_pinned_compares_all_passes(qtbot: QtBot) -> None:
+    document = document_of(RECIPE)
+    pins = Pins(document)
+    assert pins.sides == (
+        ComparedModule(recipe=RECIPE, moment=START),
+        ComparedModule(recipe=RECIPE),
+    )
+    assert Pins(Document()).sides is None
+
+
+def test_one_pin_is_compared_with_what_is_shown_and_two_stay(qtbot: QtBot) -> None:
+    document = document_of(RECIPE)
+    pins = Pins(document)
+    pins.pin(AFTER_ONE)
+    assert pins.sides == (
+        ComparedModule(recipe=RECIPE, moment=AFTER_ONE),
+        ComparedModule(recipe=RECIPE),
+    )
+    show(document, TE)
+    assert pins.sides == (
+        ComparedModule(recipe=RECIPE, moment=AFTER_ONE),
+        ComparedModule(recipe=TE),
+    )
+    with qtbot.waitSignal(pins.wanted):
+        pins.compare(AFTER_ONE)
+    show(document, RECIPE)
+    assert pins.sides == (
+        ComparedModule(recipe=RECIPE, moment=AFTER_ONE),
+        ComparedModule(recipe=TE, moment=AFTER_ONE),
+    )
+    pins.swap()
+    assert pins.sides == (
+        ComparedModule(recipe=TE, moment=AFTER_ONE),
+        ComparedModule(recipe=RECIPE, moment=AFTER_ONE),
+    )
+    pins.clear()
+    assert pins.sides == (
+        ComparedModule(recipe=RECIPE, moment=START),
+        ComparedModule(recipe=RECIPE),
+    )
+
+
+def test_another_lowering_and_another_pipeline(qtbot: QtBot) -> None:
+    pins = Pins(document_of(RECIPE))
+    pins.compare_lowering("te")
+    assert pins.sides == (ComparedModule(recipe=TE), ComparedModule(recipe=RECIPE))
+    pins.compare_steps(())
+    bare = msgspec.structs.replace(RECIPE, steps=())
+    assert pins.sides == (ComparedModule(recipe=bare), ComparedModule(recipe=RECIPE))
+
+
+def test_pins_on_another_source_are_gone(qtbot: QtBot) -> None:
+    document = document_of(RECIPE)
+    pins = Pins(document)
+    pins.pin(AFTER_ONE)
+    show(document, OTHER)
+    assert pins.first is None

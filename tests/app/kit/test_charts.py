@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QColor, QHelpEvent, QWheelEvent
+from PySide6.QtGui import QColor, QHelpEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QGraphicsSimpleTextItem, QGraphicsView, QToolTip
 from pytestqt.qtbot import QtBot
@@ -28,6 +28,7 @@ from lowerscope.app.kit.charts.plots import (
 )
 from lowerscope.app.kit.charts.step_strip import StepCell, StepStrip
 from lowerscope.app.kit.theme import DARK, LIGHT
+from tests.app.kit.pointing import turn_wheel
 
 SHOWING = """
 import sys
@@ -253,21 +254,6 @@ def chart(qtbot: QtBot) -> RunChart:
     return chart
 
 
-def wheel(chart: RunChart, x: float, steps: int) -> None:
-    place = QPointF(x, 20)
-    turned = QWheelEvent(
-        place,
-        QPointF(chart.mapToGlobal(place.toPoint())),
-        QPoint(),
-        QPoint(0, 120 * steps),
-        Qt.MouseButton.NoButton,
-        Qt.KeyboardModifier.NoModifier,
-        Qt.ScrollPhase.NoScrollPhase,
-        False,
-    )
-    QApplication.sendEvent(chart, turned)
-
-
 def test_spans_are_as_long_as_their_times(chart: RunChart) -> None:
     # In 400 pixels between two margins of 12 there are 8 ms.
     places = [round(chart.place_of(number).x()) for number in range(4)]
@@ -282,7 +268,7 @@ def start_of_second(chart: RunChart) -> float:
 
 
 def test_it_zooms_about_the_mouse_and_pans(qtbot: QtBot, chart: RunChart) -> None:
-    wheel(chart, 62, 4)
+    turn_wheel(chart, QPointF(62, 20), 4)
     first, last = chart.shown()
     assert last - first == pytest.approx(8 / 1.25**4)
     assert start_of_second(chart) == pytest.approx(62)
@@ -294,7 +280,7 @@ def test_it_zooms_about_the_mouse_and_pans(qtbot: QtBot, chart: RunChart) -> Non
     assert chart.marked() == ""
     qtbot.mouseDClick(chart, LEFT, pos=QPoint(250, 20))
     assert chart.shown() == (0, 8)
-    wheel(chart, 62, -4)
+    turn_wheel(chart, QPointF(62, 20), -4)
     assert chart.shown() == (0, 8)
 
 

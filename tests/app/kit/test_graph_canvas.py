@@ -2,13 +2,14 @@
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QWheelEvent
+from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.core.model.graph import Box, Edge, GraphRecord
+from tests.app.kit.pointing import middle, shown_canvas, turn_wheel
 
 NONE = Qt.KeyboardModifier.NoModifier
 CONTROL = Qt.KeyboardModifier.ControlModifier
@@ -33,32 +34,7 @@ def chain(count: int) -> GraphRecord:
 
 @pytest.fixture
 def canvas(qtbot: QtBot) -> GraphCanvas:
-    widget = GraphCanvas("FX graph")
-    qtbot.addWidget(widget)
-    widget.resize(420, 300)
-    widget.set_graph(chain(20))
-    with qtbot.waitExposed(widget):
-        widget.show()
-    widget.setFocus()
-    return widget
-
-
-def middle(canvas: GraphCanvas, name: str) -> QPoint:
-    return canvas.node_rect(name).center().toPoint()
-
-
-def wheel(canvas: GraphCanvas, at: QPointF, by: QPoint, modifiers: Qt.KeyboardModifier) -> None:
-    event = QWheelEvent(
-        at,
-        QPointF(canvas.viewport().mapToGlobal(at.toPoint())),
-        QPoint(),
-        by,
-        Qt.MouseButton.NoButton,
-        modifiers,
-        Qt.ScrollPhase.NoScrollPhase,
-        False,
-    )
-    QApplication.sendEvent(canvas.viewport(), event)
+    return shown_canvas(qtbot, chain(20), 420, 300)
 
 
 def test_click_on_a_node_and_on_the_ground(qtbot: QtBot, canvas: GraphCanvas) -> None:
@@ -103,7 +79,7 @@ def test_shift_selects_while_it_walks_and_ctrl_moves_the_graph(
 
 def test_ctrl_wheel_zooms_where_the_mouse_is(canvas: GraphCanvas) -> None:
     at = canvas.node_rect("n1").topLeft() + QPointF(9, 12)
-    wheel(canvas, at, QPoint(0, 240), CONTROL)
+    turn_wheel(canvas.viewport(), at, 2, CONTROL)
     assert canvas.zoom() > 1.3
     inside = (at - canvas.node_rect("n1").topLeft()) / canvas.zoom()
     assert inside.x() == pytest.approx(9, abs=0.6)

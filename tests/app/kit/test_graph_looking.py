@@ -12,6 +12,7 @@ from lowerscope.app.kit.canvas.colouring import Colours
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.hover_card import CardText
 from lowerscope.core.model.graph import Box, Edge, GraphRecord
+from tests.app.kit.pointing import middle
 
 NONE = Qt.KeyboardModifier.NoModifier
 SHIFT = Qt.KeyboardModifier.ShiftModifier
@@ -58,10 +59,6 @@ def canvas(qtbot: QtBot, window: QWidget) -> GraphCanvas:
         window.show()
     widget.setFocus()
     return widget
-
-
-def middle(canvas: GraphCanvas, name: str) -> QPoint:
-    return canvas.node_rect(name).center().toPoint()
 
 
 def is_seen(canvas: GraphCanvas, name: str) -> bool:

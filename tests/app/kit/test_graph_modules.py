@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.canvas.graph_geometry import chevron, title_bar
 from lowerscope.core.model.graph import Box, Edge, GraphRecord, Port, Region
+from tests.app.kit.pointing import middle, shown_canvas
 
 NONE = Qt.KeyboardModifier.NoModifier
 LEFT = Qt.MouseButton.LeftButton
@@ -42,18 +43,7 @@ EXPANDED = GraphRecord(
 
 @pytest.fixture
 def canvas(qtbot: QtBot) -> GraphCanvas:
-    widget = GraphCanvas("FX graph")
-    qtbot.addWidget(widget)
-    widget.resize(420, 460)
-    widget.set_graph(COLLAPSED)
-    with qtbot.waitExposed(widget):
-        widget.show()
-    widget.setFocus()
-    return widget
-
-
-def middle(canvas: GraphCanvas, name: str) -> QPoint:
-    return canvas.node_rect(name).center().toPoint()
+    return shown_canvas(qtbot, COLLAPSED, 420, 460)
 
 
 def chevron_of(canvas: GraphCanvas, name: str) -> QPoint:

@@ -6,14 +6,15 @@ import itertools
 import math
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QColor, QWheelEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale
 from lowerscope.app.kit.theme import DARK, LIGHT, Theme
+from tests.app.kit.pointing import turn_wheel
 
 ROWS, COLUMNS = 6, 8
 VALUES = [float(row * COLUMNS + column - 20) for row in range(ROWS) for column in range(COLUMNS)]
@@ -87,14 +88,8 @@ def test_the_cursor_goes_by_keys_and_the_mouse_points(qtbot: QtBot, heat_map: He
     qtbot.mouseMove(heat_map, at)
     assert heat_map.at() == (2, 3)
     qtbot.mouseClick(heat_map, Qt.MouseButton.LeftButton, pos=at)
-    QApplication.sendEvent(heat_map, _leaving())
+    QApplication.sendEvent(heat_map, QEvent(QEvent.Type.Leave))
     assert heat_map.at() == (2, 3)
-
-
-def _leaving() -> object:
-    from PySide6.QtCore import QEvent
-
-    return QEvent(QEvent.Type.Leave)
 
 
 def test_the_wheel_zooms_round_the_mouse_and_a_drag_moves(qtbot: QtBot, heat_map: HeatMap) -> None:
@@ -106,7 +101,7 @@ def test_the_wheel_zooms_round_the_mouse_and_a_drag_moves(qtbot: QtBot, heat_map
     wanted: list[tuple[int, int, int, int]] = []
     heat_map.view_changed.connect(lambda: wanted.append(heat_map.shown_range()))
     for _ in range(6):
-        QApplication.sendEvent(heat_map, _wheel(place))
+        turn_wheel(heat_map, place, 1)
     top, left, rows, columns = wanted[-1]
     assert rows < 120
     assert columns < 120
@@ -126,19 +121,6 @@ def test_the_wheel_zooms_round_the_mouse_and_a_drag_moves(qtbot: QtBot, heat_map
         qtbot.keyClicks(heat_map, "+")
     heat_map.set_cursor(399, 399)
     assert heat_map.shown_range()[0] + heat_map.shown_range()[2] == 400
-
-
-def _wheel(place: QPointF) -> QWheelEvent:
-    return QWheelEvent(
-        place,
-        place,
-        QPoint(),
-        QPoint(0, 120),
-        Qt.MouseButton.NoButton,
-        Qt.KeyboardModifier.NoModifier,
-        Qt.ScrollPhase.NoScrollPhase,
-        False,
-    )
 
 
 def test_values_are_written_in_elements_with_room(heat_map: HeatMap) -> None:

@@ -137,19 +137,6 @@ def test_factors_say_whether_they_cover_the_extent(qtbot: QtBot) -> None:
     assert factors.values() == (4, 16)
 
 
-def test_an_order_is_changed_by_keys(qtbot: QtBot) -> None:
-    order = OrderList("Loops")
-    qtbot.addWidget(order)
-    order.set_names(("i", "j", "k"))
-    order.setCurrentRow(2)
-    with qtbot.waitSignal(order.edited):
-        qtbot.keyClick(order, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
-    assert order.order() == (0, 2, 1)
-    qtbot.keyClick(order, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
-    qtbot.keyClick(order, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
-    assert order.order() == (2, 0, 1)
-
-
 @pytest.mark.x
 def test_an_order_is_changed_by_dragging(qtbot: QtBot) -> None:
     order = OrderList("Loops")

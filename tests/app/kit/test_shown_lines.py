@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from lowerscope.app.kit.code.code_view import compile_pattern, find_all
+from lowerscope.app.kit.code.marks import LineSet, Match, Span, Spans
 from lowerscope.app.kit.code.shown_lines import ShownLines, wrap
 from lowerscope.core.model.compact_script import compact_script
 
@@ -85,13 +90,6 @@ def test_whatever_the_width_the_printed_text_is_copied(columns: int) -> None:
     assert copied == SCRIPT[SCRIPT.index("for i") :]
 
 
-def test_a_note_is_on_the_last_line_of_its_binding() -> None:
-    script = "    lv: R.Tensor((1, 4)) = R.add(first_of_two, second_of_two)"
-    lines = ShownLines(script, compact_script(script), 30)
-    assert lines.lines == ["    lv = R.add(first_of_two,", "        second_of_two)"]
-    assert [lines.note(each) for each in (0, 1)] == ["", "1×4"]
-
-
 def test_an_index_stays_with_its_name() -> None:
     line = "        lv = R.call_tir(cls.conv2d, (x, const[0]: 64×3×7×7))"
     expected = ["        lv = R.call_tir(cls.conv2d,", "            (x, const[0]: 64×3×7×7))"]
@@ -110,7 +108,7 @@ def test_a_note_moves_no_text_out_of_its_indent() -> None:
         shown = [line for line in lines.lines if line.strip()]
         assert [len(line) - len(line.lstrip()) for line in shown] == [8, *[12] * (len(shown) - 1)]
         last = len(lines.lines) - 1
-        assert lines.note(last) == "1×512×7×7"
+        assert [lines.note(each) for each in range(last + 1)] == [*[""] * last, "1×512×7×7"]
         assert len(lines.lines[last].rstrip() + "  " + lines.note(last)) <= columns
         assert lines.whole((0, 0), (last, len(lines.lines[last]))) == script
 
@@ -154,3 +152,41 @@ def test_lines_beyond_those_that_are_wrapped_are_as_wide_as_they_are() -> None:
 def test_no_part_is_wider_than_the_pane(columns: int) -> None:
     line = '            lv86 = R.nn.adaptive_avg_pool2d(lv85, output_size=[1, 1], layout="NCHW")'
     assert max(map(len, parts(line, columns))) <= columns
+
+
+# Spans, sets of lines, and finding
+
+
+def test_innermost_is_the_smallest_span() -> None:
+    spans = Spans([Span("main", 1, 9), Span("lv", 3, 4), Span("lv.call", 4, 4)])
+    assert [spans.innermost(line) for line in (1, 3, 4, 10)] == ["main", "lv", "lv.call", ""]
+
+
+def test_spans_of_entities_come_in_the_texts_order() -> None:
+    spans = Spans([Span("b", 7, 8), Span("a", 1, 2), Span("b", 3, 3)])
+    assert [span.first for span in spans.of({"b"})] == [3, 7]
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 8))))
+def test_line_set_has_what_its_ranges_have(pairs: list[tuple[int, int]]) -> None:
+    ranges = [(first, first + more) for first, more in pairs]
+    lines = LineSet(ranges)
+    expected = {line for first, last in ranges for line in range(first, last + 1)}
+    assert {line for line in range(60) if line in lines} == expected
+    assert bool(lines) == bool(ranges)
+
+
+def test_finding_counts_columns_as_qt_does() -> None:
+    pattern = compile_pattern("x", match_case=True, is_regex=False)
+    # 𝔸 is one character and two UTF-16 units.
+    assert find_all(pattern, ["𝔸x", "X x"], 10) == [Match(0, 2, 3), Match(1, 2, 3)]
+
+
+def test_finding_without_case_as_pattern_and_up_to_a_limit() -> None:
+    pattern = compile_pattern(r"lv\d", match_case=False, is_regex=True)
+    assert len(find_all(pattern, ["LV1 lv2", "lv"], 10)) == 2
+    assert len(find_all(pattern, ["lv1 " * 50], 7)) == 7
+    literal = compile_pattern("a.c", match_case=False, is_regex=False)
+    assert find_all(literal, ["abc"], 10) == []
+    with pytest.raises(re.error):
+        compile_pattern("(", match_case=False, is_regex=True)

@@ -29,12 +29,6 @@ def place_of(slider: StepSlider, key: int) -> QPoint:
     return slider.dot_centre(key).toPoint()
 
 
-def test_a_click_chooses_the_dot_under_it(qtbot: QtBot, slider: StepSlider) -> None:
-    with qtbot.waitSignal(slider.chosen) as heard:
-        qtbot.mouseClick(slider, LEFT, pos=place_of(slider, 4))
-    assert heard.args == [4]
-
-
 def test_dragging_goes_through_the_dots(qtbot: QtBot, slider: StepSlider) -> None:
     seen: list[int] = []
     slider.chosen.connect(seen.append)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
 from lowerscope.app.panes.inputs.model import SETTLE_MS, Inputs, with_inputs
 from lowerscope.core.files.sources import MANY_SAMPLES
 from lowerscope.core.model.comparison_records import AgreementRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import AgreementQuery, RunQuery, SnapshotQuery
-from lowerscope.core.model.recipe import InputSpec
+from lowerscope.core.model.recipe import SEEDS, Dimension, InputSpec
 from lowerscope.core.model.snapshot import InputRecord, Picture
 from tests.app.plain_values import CANCELLED, RECIPE, WRONG, Bench, snapshot
 
@@ -192,3 +195,120 @@ def test_the_outcome_of_a_set_holds_for_any_input_of_the_model(bench: Bench) -> 
     derive(bench)
     assert wanted(bench) == (sample,)
     assert inputs.sets.record is not None
+
+
+# The form for the inputs: what is filled in, and what was said before, is what comes out
+
+
+def _known(*names: str) -> list[InputRecord]:
+    return [InputRecord(name=each, shape=(1, 4), dtype="float32", origin="") for each in names]
+
+
+def _accept(dialog: InputsDialog) -> tuple[InputSpec, ...]:
+    dialog.buttons.button(QDialogButtonBox.StandardButton.Ok).click()
+    assert dialog.error.isHidden(), dialog.error.text()
+    return dialog.specs()
+
+
+@pytest.mark.parametrize("seed", [0, 2**31, SEEDS - 1])
+def test_every_seed_of_the_command_line_can_be_kept(qtbot: QtBot, seed: int) -> None:
+    dialog = InputsDialog(["x"], _known("x"), (), seed)
+    qtbot.addWidget(dialog)
+    assert dialog.chosen_seed() == seed
+
+
+def test_an_input_without_a_name_is_the_next_that_nothing_names(qtbot: QtBot) -> None:
+    said = (InputSpec(name="b", shape=(2, 4)), InputSpec(shape=(3, 4)))
+    dialog = InputsDialog(["a", "b"], _known("a", "b"), said, 0)
+    qtbot.addWidget(dialog)
+    assert dialog.row("a").shape.text() == "3×4"
+    assert set(_accept(dialog)) == set(said)
+
+
+def test_the_shape_beside_a_picture_is_kept(qtbot: QtBot) -> None:
+    for written in ("1, 784", "1x784", "1×784", "(1, 784)", "1 784"):
+        dialog = InputsDialog(["x"], (), (), 0)
+        qtbot.addWidget(dialog)
+        dialog.row("x").shape.setText(written)
+        dialog.row("x").file.setText("shoe.png")
+        assert _accept(dialog) == (InputSpec(name="x", shape=(1, 784), file="shoe.png"),)
+
+
+def test_an_array_brings_its_own_shape_unless_one_is_written(qtbot: QtBot) -> None:
+    for written, shape in (("1,4", None), ("2,4", (2, 4))):
+        dialog = InputsDialog(["x"], _known("x"), (), 0)
+        qtbot.addWidget(dialog)
+        dialog.row("x").shape.setText(written)
+        dialog.row("x").file.setText("x.npy")
+        assert _accept(dialog) == (InputSpec(name="x", shape=shape, file="x.npy"),)
+
+
+def test_what_is_left_alone_is_not_said(qtbot: QtBot) -> None:
+    dialog = InputsDialog(["a", "b"], _known("a", "b"), (), 0)
+    qtbot.addWidget(dialog)
+    assert _accept(dialog) == ()
+
+
+# Names in the shapes of the inputs' form, their ranges, and the sizes to run at
+
+
+KNOWN = [InputRecord(name="x", shape=(1, 4), dtype="float32", origin="")]
+
+
+def _open(
+    qtbot: QtBot, specs: tuple[InputSpec, ...] = (), dimensions: tuple[Dimension, ...] = ()
+) -> InputsDialog:
+    dialog = InputsDialog(["x"], KNOWN, specs, 0, dimensions=dimensions)
+    qtbot.addWidget(dialog)
+    return dialog
+
+
+def _press_ok(dialog: InputsDialog) -> None:
+    dialog.buttons.button(QDialogButtonBox.StandardButton.Ok).click()
+
+
+def test_a_name_in_a_shape_asks_for_its_range(qtbot: QtBot) -> None:
+    dialog = _open(qtbot)
+    assert dialog.ranges.isHidden()
+    dialog.row("x").shape.setText("batch,4")
+    assert not dialog.ranges.isHidden()
+    dialog.ranges.row("batch").span.setText("1..64")
+    dialog.ranges.row("batch").sizes.setText("1, 7")
+    _press_ok(dialog)
+    assert dialog.specs() == (InputSpec(name="x", shape=("batch", 4), dtype="float32"),)
+    assert dialog.dimensions() == (Dimension(name="batch", low=1, high=64, sizes=(1, 7)),)
+
+
+def test_what_is_wrong_is_said_beside_the_field(qtbot: QtBot) -> None:
+    for span, sizes, message in (
+        ("", "", "batch is not a number"),
+        ("64..1", "", "64 is more than 1"),
+        ("1-64", "", "this is not a name with a range"),
+        ("1..64", "65", "batch = 65 is outside 1..64"),
+        ("1..64", "x", "'x' is not a number"),
+    ):
+        dialog = _open(qtbot)
+        dialog.row("x").shape.setText("batch,4")
+        dialog.ranges.row("batch").span.setText(span)
+        dialog.ranges.row("batch").sizes.setText(sizes)
+        _press_ok(dialog)
+        assert message in dialog.error.text()
+        assert dialog.result() == 0
+
+
+def test_what_was_said_before_is_there_and_comes_out(qtbot: QtBot) -> None:
+    specs = (InputSpec(name="x", shape=("n", 4), dtype="float32"),)
+    said = (Dimension(name="n", low=2, high=9, sizes=(3,)),)
+    dialog = _open(qtbot, specs, said)
+    assert dialog.ranges.row("n").span.text() == "2..9"
+    _press_ok(dialog)
+    assert (dialog.specs(), dialog.dimensions()) == (specs, said)
+
+
+def test_a_name_that_goes_takes_its_range_along(qtbot: QtBot) -> None:
+    specs = (InputSpec(name="x", shape=("n", 4), dtype="float32"),)
+    dialog = _open(qtbot, specs, (Dimension(name="n", low=2, high=9),))
+    dialog.row("x").shape.setText("5,4")
+    assert dialog.ranges.isHidden()
+    _press_ok(dialog)
+    assert dialog.dimensions() == ()

@@ -10,10 +10,17 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.stepping import StepLine
+from lowerscope.app.panes.run.run_variants import variants_of
 from lowerscope.app.panes.run.variants_page import variant_row
+from lowerscope.app.panes.schedule.metrics import faster_text
+from lowerscope.app.panes.tuning.tune_page import points_of, tuned_row
+from lowerscope.core.cli.tune import _end, _table
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline, variant_names
+from lowerscope.core.model.formatting import UNRELIABLE
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import RunQuery, VariantTimesQuery
+from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.run_records import (
     MEASURING,
     CallRun,
@@ -22,6 +29,9 @@ from lowerscope.core.model.run_records import (
     SideTimes,
     is_disturbed,
 )
+from lowerscope.core.model.schedule import Schedule
+from lowerscope.core.model.schedule_records import Measured
+from lowerscope.core.model.tuning_records import Tuned, TunedFunction, TunedPoint, TuneState
 from tests.app.plain_values import CANCELLED, RECIPE, RECORD, TE, WRONG, Bench
 
 FASTER = msgspec.structs.replace(RECORD, tvm_ms=0.5)
@@ -303,3 +313,92 @@ def test_only_what_matched_is_gone_back_to(bench: Bench, verdict: str) -> None:
     bench.derive()
     assert not faults.can_go_back
     assert bench.document.run_record is RECORD
+
+
+# Recipes that are run as variants of another one
+
+
+PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"), target="native")
+FUSED = find_pipeline("fuse").steps
+
+
+def test_both_lowerings_as_they_are_and_fused() -> None:
+    four = variants_of(PLAIN, ("high-level", "te"))
+    assert [(each.lowering, each.steps == FUSED) for each in four] == [
+        ("high-level", False),
+        ("te", False),
+        ("high-level", True),
+        ("te", True),
+    ]
+    # The rest is as it was, and a schedule that is not applied makes no other run.
+    assert {each.target for each in four} == {"native"}
+    schedules = (Schedule(function="matmul"),)
+    assert len(variants_of(msgspec.structs.replace(PLAIN, schedules=schedules), ("te",))) == 3
+    same = msgspec.structs.replace(PLAIN, schedules=schedules)
+    assert len(variants_of(same, ("high-level", "te"))) == 4
+
+
+def test_what_is_shown_is_among_them_with_its_schedules_and_passes() -> None:
+    shown = msgspec.structs.replace(
+        PLAIN,
+        steps=(*PLAIN.steps, Step(name="ApplySchedules")),
+        schedules=(Schedule(function="matmul"),),
+    )
+    recipes = variants_of(shown, ("high-level", "te"))
+    assert recipes[-1] == shown
+    assert variant_names(recipes)[-1] == "high-level · legalised · matmul scheduled"
+
+
+def test_a_source_without_torch_has_its_pipelines_alone() -> None:
+    recipes = variants_of(PLAIN, (PLAIN.lowering,))
+    assert variant_names(recipes) == ("legalised", "fused")
+
+
+# Recipes that are run as variants of another one
+
+
+def measured(milliseconds: float, *, disturbed: bool = False) -> Measured:
+    return Measured(
+        milliseconds=milliseconds,
+        low=milliseconds,
+        high=milliseconds,
+        repeats=9,
+        build_ms=1.0,
+        disturbed=disturbed,
+    )
+
+
+def tuned(*disturbed: str) -> TunedFunction:
+    point = TunedPoint(trials=1, seconds_spent=1.0, best=0.001)
+    return TunedFunction(
+        name="f",
+        unscheduled=0.01,
+        torch=0.002,
+        best=0.001,
+        points=(point,),
+        state="done",
+        disturbed=disturbed,  # type: ignore[arg-type]
+    )
+
+
+def test_a_ratio_of_either_time_that_was_disturbed_is_marked() -> None:
+    assert faster_text(measured(24), measured(2)) == "12.0×"
+    assert faster_text(measured(24, disturbed=True), measured(2)) == "≈ 12.0×"
+    assert faster_text(measured(24), measured(2, disturbed=True)) == "≈ 12.0×"
+
+
+def test_tuning_states_no_ratio_of_disturbed_times() -> None:
+    assert "as fast" in points_of(tuned())[0].tooltip
+    assert "as fast" not in points_of(tuned("unscheduled"))[0].tooltip
+    assert "as fast" in points_of(tuned("torch"))[0].tooltip
+    of_torch = next(each for each in tuned_row(tuned("torch")).cells if "0.50" in str(each))
+    assert "≈ 0.500×" in str(of_torch)
+    assert UNRELIABLE in str(tuned_row(tuned("torch")).cells[-1])
+    assert "≈" not in str(tuned_row(tuned()).cells)
+
+
+def test_the_command_says_so_beside_the_function_and_at_the_end() -> None:
+    for function, said in ((tuned(), False), (tuned("best"), True)):
+        end = "\n".join(_end(Tuned(state=TuneState(functions=(function,)))))
+        assert ("unreliable" in end and "--fresh" in end) == said
+        assert ("unreliable" in "\n".join(_table((function,)))) == said

@@ -6,13 +6,14 @@ import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.tables.choice_list import OrderList
 from lowerscope.app.panes.schedule.metrics import work_rows
 from lowerscope.app.panes.schedule.schedule_form import ScheduleForm
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMovesPage, tree_rows
+from lowerscope.app.panes.schedule.schedule_view import ScheduleHistory
 from lowerscope.core.model.queries import ScheduleQuery
 from lowerscope.core.model.schedule import At
 from lowerscope.core.model.schedule_records import (
@@ -139,7 +140,8 @@ def test_axes_are_put_in_order_and_an_index_map_is_a_text(qtbot: QtBot, work: Wo
     names = form.editors["order"].findChild(OrderList)
     assert isinstance(names, OrderList)
     names.setCurrentRow(2)
-    for _ in range(2):
+    # At the top, it stays.
+    for _ in range(3):
         QTest.keyClick(names, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     QTest.keyClicks(line_of(form, "map"), "v_i, v_j -> v_j, v_i")
     qtbot.waitUntil(lambda: is_right(form, work))
@@ -225,6 +227,42 @@ def test_the_filter_ends_with_the_choice(qtbot: QtBot, work: Workbench) -> None:
     work.settle()
     assert work.ids == ["s1"]
     assert page.choices.line.text() == ""
+
+
+# The history
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+def test_the_menu_of_a_step_edits_it(qtbot: QtBot, work: Workbench) -> None:
+    features = work.bench.features
+    history = ScheduleHistory(
+        work.document, features.stepping, work.scheduling, features.measurements
+    )
+    shown(qtbot, history)
+    for name in ("split", "unroll", "parallel"):
+        work.apply(name)
+
+    def choose(step: str, text: str) -> None:
+        history.strip.select(step)
+        history.strip.menu_wanted.emit(step, QPoint(5, 5))
+        menu = QApplication.activePopupWidget()
+        assert isinstance(menu, QMenu)
+        next(each for each in menu.actions() if each.text() == text).trigger()
+        menu.close()
+        work.settle()
+
+    choose("s2", "Delete")
+    assert work.ids == ["s1", "s3"]
+    choose("s1", "Switch off")
+    assert work.statuses == ["off", "done"]
+    choose("s1", "Switch on")
+    choose("s3", "Insert before it")
+    assert work.scheduling.place == 1
+    history.strip.moved.emit(0, 1)
+    qtbot.waitUntil(lambda: [each.id for each in work.scheduling.primitives] == ["s3", "s1"])
+    work.settle()
+    choose("s1", "Edit…")
+    assert work.trying.draft is not None
 
 
 # The tree

@@ -12,7 +12,8 @@ from typing import TypeVar
 import msgspec
 import pytest
 from PySide6.QtCore import QEvent, QSettings, Qt, QTimer
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Change
@@ -317,7 +318,9 @@ def test_each_dialog_approves_its_own_files(desk: Desk, tmp_path: Path) -> None:
     first.run.click()
     assert desk.source().spec == str(tmp_path / "first.py")
     assert str(tmp_path / "second.py") not in (desk.trusting.approved() or {})
-    desk.dialog(RunCodeDialog).reject()
+    # Enter is no answer in a hurry.
+    QTest.keyClick(desk.dialog(RunCodeDialog), Qt.Key.Key_Return)
+    assert not desk.window.findChildren(RunCodeDialog)[-1].isVisible()
     assert desk.source().spec == str(tmp_path / "first.py")
 
 
@@ -350,6 +353,8 @@ def test_imports_are_shown_and_what_was_written_meanwhile_is_shown_again(
     layers.write_text("a = 3\n")
     desk.opening.open_source(str(path))
     assert shown() == {"layers.py": "a = 3\n"}
+    said = [each.text() for each in desk.dialog(RunCodeDialog).findChildren(QLabel)]
+    assert any("has changed" in each for each in said)
     desk.dialog(RunCodeDialog).reject()
 
 

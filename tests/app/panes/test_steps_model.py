@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -251,6 +253,30 @@ def test_each_edit_is_one_step_of_undo(pane: Pane) -> None:
         pane.derive(*PASSES)
     assert pane.steps() == STEPS
     assert not document.can_undo
+
+
+def test_steps_are_gone_to_and_edited_by_mouse_and_keys(qtbot: QtBot, pane: Pane) -> None:
+    steps, viewport = pane.view.list, pane.view.list.viewport()
+    a, b, c, d = STEPS
+    pane.view.resize(420, 500)
+    pane.view.show()
+    place = QPoint(160, round(steps.row_rect("step:2").center().y()))
+    QTest.mouseClick(viewport, Qt.MouseButton.LeftButton, pos=place)
+    qtbot.waitUntil(lambda: pane.stepping.moment == Moment(section="passes", index=3))
+    box, shift = steps.box_rect("step:2").center().toPoint(), Qt.KeyboardModifier.ShiftModifier
+    for act, wanted in (
+        (
+            lambda: QTest.mouseClick(viewport, Qt.MouseButton.LeftButton, pos=box),
+            (a, b, msgspec.structs.replace(c, on=False), d),
+        ),
+        (lambda: QTest.keyClick(steps, Qt.Key.Key_Space, shift), STEPS),
+        (lambda: steps.moved.emit(2, 0), (c, a, b, d)),
+        (lambda: QTest.keyClick(steps, Qt.Key.Key_Delete), (a, b, d)),
+    ):
+        act()
+        assert pane.steps() == wanted
+        pane.derive(*PASSES[: len(wanted)])
+    assert pane.view.selected_place() == 0
 
 
 def test_two_steps_are_pinned_and_compared(pane: Pane) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialogButtonBox, QPushButton
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.panes.remote.commands import TargetDialog, Targets
+from lowerscope.app.panes.remote.commands import RemoteDialog, TargetDialog, Targets
 from lowerscope.core.model.machines import TargetRecord
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import TargetsQuery
+from lowerscope.core.model.queries import RemoteQuery, TargetsQuery
+from tests.app.conftest import bench
 from tests.app.plain_values import RECIPE, Bench
 
 
@@ -83,3 +85,47 @@ def test_a_target_of_the_list_is_taken_by_its_row(bench: Bench, dialog: TargetDi
     dialog.table.row_activated.emit(KNOWN[1].text)
     assert bench.document.wanted is not None
     assert bench.document.wanted.target == KNOWN[1].text
+
+
+# The form for another machine: what it answers is of the machine that was asked
+
+
+__all__ = ["bench"]
+
+
+@pytest.fixture
+def form(qtbot: QtBot, bench: Bench) -> RemoteDialog:
+    bench.open(RECIPE)
+    targets = Targets(bench.features.queries, bench.document)
+    form = RemoteDialog(bench.document, targets)
+    qtbot.addWidget(form)
+    form.show()
+    form.tracker.setText("127.0.0.1:1")
+    form.key.setText("none")
+    return form
+
+
+def test_an_answer_is_dropped_once_another_machine_is_typed(
+    bench: Bench, form: RemoteDialog
+) -> None:
+    form.test.click()
+    pending = bench.sent(RemoteQuery)
+    assert not form.test.isEnabled()
+    form.tracker.clear()
+    assert pending.fate
+    assert not form.test.isEnabled()
+    assert "a key needs a tracker" in form.said.text()
+    form.tracker.setText("127.0.0.1:2")
+    assert form.test.isEnabled()
+    form.test.click()
+    bench.sent(RemoteQuery).refuse(Problem(what="nobody is there"))
+    assert "nobody is there" in form.said.text()
+    assert form.test.isEnabled()
+
+
+def test_the_machine_is_a_part_of_the_recipe(bench: Bench, form: RemoteDialog) -> None:
+    remote = form.remote()
+    assert remote is not None
+    assert (remote.tracker, remote.key) == ("127.0.0.1:1", "none")
+    form.buttons.button(QDialogButtonBox.StandardButton.Ok).click()
+    assert bench.document.wanted == msgspec.structs.replace(RECIPE, remote=remote)

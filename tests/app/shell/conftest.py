@@ -68,6 +68,12 @@ def open_plain_window(qtbot: QtBot, qapp: Any, tmp_path: Path) -> Iterator[OpenP
 
 
 @pytest.fixture(scope="module")
+def shared(open_shared_window: OpenPlainWindow, request: pytest.FixtureRequest) -> MainWindow:
+    """Return a window on the ``RECIPE`` of a module, with its ``RECORDS``, for all its tests."""
+    return open_shared_window(request.module.RECIPE, request.module.RECORDS)
+
+
+@pytest.fixture(scope="module")
 def open_shared_window(
     qapp: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OpenPlainWindow]:

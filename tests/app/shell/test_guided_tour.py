@@ -12,26 +12,21 @@ from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment, PassRecord
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.app.plain_values import RECORD, snapshot
-from tests.app.shell.conftest import OpenPlainWindow, sent
+from tests.app.shell.conftest import sent
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 
 RECIPE = Recipe(source=Source(spec=SAMPLE))
-STEPPED = msgspec.structs.replace(
+RECORDS = msgspec.structs.replace(
     snapshot("linear0", "relu"), passes=(PassRecord(number=1, name="LegalizeOps"),)
 )
-
-
-@pytest.fixture(scope="module")
-def shared(open_shared_window: OpenPlainWindow) -> MainWindow:
-    return open_shared_window(RECIPE, STEPPED)
 
 
 @pytest.fixture
 def window(shared: MainWindow) -> MainWindow:
     shared.resize(1366, 768)
     shared.document.open(RECIPE)
-    sent(shared).answer(STEPPED)
+    sent(shared).answer(RECORDS)
     shared.document.select(())
     shared.set_mode("explore")
     shared.show_panes()
@@ -62,7 +57,7 @@ def test_each_stop_waits_for_what_it_says(window: MainWindow) -> None:
     assert tour.place == 1
     document.change_fields(lowering="te")
     assert tour.place == 1
-    sent(window).answer(STEPPED)
+    sent(window).answer(RECORDS)
     assert tour.place == 2
     document.set(run=RECORD)
     assert tour.place == 3

@@ -21,14 +21,9 @@ from tests.app.shell.conftest import OpenPlainWindow, sent
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
-STEPPED = msgspec.structs.replace(
+RECORDS = msgspec.structs.replace(
     snapshot("dense", "relu"), passes=(PassRecord(number=1, name="LegalizeOps"),)
 )
-
-
-@pytest.fixture(scope="module")
-def shared(open_shared_window: OpenPlainWindow) -> MainWindow:
-    return open_shared_window(RECIPE, STEPPED)
 
 
 @pytest.fixture
@@ -53,7 +48,7 @@ def widths(window: MainWindow) -> dict[str, int]:
 
 def test_the_fx_graph_has_no_place_where_the_source_builds_a_module(window: MainWindow) -> None:
     document = window.document
-    module = msgspec.structs.replace(STEPPED, fx=())
+    module = msgspec.structs.replace(RECORDS, fx=())
     document.set(snapshot=module)
     assert seen(window) == ["model", "relax", "tensorir"]
     room = window.panes.relax.width()
@@ -64,7 +59,7 @@ def test_the_fx_graph_has_no_place_where_the_source_builds_a_module(window: Main
     assert "relax" in seen(window)
     assert "fx" not in seen(window)
     window.resize(1440, 900)
-    document.set(snapshot=STEPPED)
+    document.set(snapshot=RECORDS)
     QApplication.processEvents()
     assert seen(window) == ["model", "fx", "relax", "tensorir"]
     assert window.panes.relax.width() < room
@@ -177,8 +172,8 @@ def test_the_keys_of_the_mode_schedule_begin_in_the_list_of_functions_or_the_tre
 def test_keys_of_a_mode_hold_in_it_and_not_in_a_text_field(
     open_plain_window: OpenPlainWindow,
 ) -> None:
-    nodes = [msgspec.structs.replace(each, strategy="te") for each in STEPPED.fx]
-    window = open_plain_window(RECIPE, msgspec.structs.replace(STEPPED, fx=tuple(nodes)))
+    nodes = [msgspec.structs.replace(each, strategy="te") for each in RECORDS.fx]
+    window = open_plain_window(RECIPE, msgspec.structs.replace(RECORDS, fx=tuple(nodes)))
     window.show_panes()
     window.activateWindow()
     QApplication.processEvents()
@@ -300,12 +295,12 @@ def test_the_drawer_opens_for_a_problem_and_closes_with_it(window: MainWindow) -
     assert {name: window.panes.by_name[name].size() for name in seen(window)} == sizes
     assert drawer.current() == "problems"
     window.document.change_fields(lowering="library")
-    sent(window).answer(STEPPED)
+    sent(window).answer(RECORDS)
     assert not drawer.isVisible()
     # One that the user has opened stays.
     window.commands.action("drawer").trigger()
     window.document.change_fields(lowering="te")
-    sent(window).answer(STEPPED)
+    sent(window).answer(RECORDS)
     assert drawer.isVisible()
     window.commands.action("drawer").trigger()
     assert not drawer.isVisible()

@@ -25,7 +25,7 @@ from lowerscope.core.model.queries import CatalogueQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import PassType, TextRecord
 from tests.app.plain_values import snapshot
-from tests.app.shell.conftest import OpenPlainWindow, sent
+from tests.app.shell.conftest import sent
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 
@@ -35,11 +35,6 @@ RECORDS = msgspec.structs.replace(
     passes=(PassRecord(number=1, label="1", name="LegalizeOps", step=1, changed=("dense",)),),
     relax=TextRecord(text="def main(x):\n    lv = dense(x)\n    return lv", language="python"),
 )
-
-
-@pytest.fixture(scope="module")
-def shared(open_shared_window: OpenPlainWindow) -> MainWindow:
-    return open_shared_window(RECIPE, RECORDS)
 
 
 @pytest.fixture

@@ -12,15 +12,12 @@ import pytest
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
-from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Schedule
+from lowerscope.core.model.schedule import At, Made, Schedule
+from tests.core.schedule.functions import step
 
 pytestmark = pytest.mark.usefixtures("shared_results")
 
 MLP = "sample:fashion_mlp"
-
-
-def step(id: str, name: str, **arguments: Argument) -> Primitive:
-    return Primitive(id=id, name=name, arguments=arguments)
 
 
 MATMUL = Schedule(

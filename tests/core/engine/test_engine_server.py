@@ -15,6 +15,7 @@ from lowerscope.core.engine.protocol import VERSION, Failure, Hello, Progress, R
 from lowerscope.core.engine.server import EARLY_TEXTS, PROGRESS_INTERVAL
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
+from tests.app.engine.practice_window import is_alive
 from tests.core.engine import practice_child as practice
 from tests.core.engine.practice_driving import PRACTICE_FILE, TIMEOUT, Child
 
@@ -35,13 +36,6 @@ def assert_gone(family: list[psutil.Process]) -> None:
     while family := [each for each in family if is_alive(each)]:
         assert time.monotonic() < deadline, family
         psutil.wait_procs(family, timeout=0.02)
-
-
-def is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_greets_before_it_is_warm_and_takes_requests_meanwhile() -> None:

@@ -9,16 +9,15 @@ import pytest
 import torch
 from torch import nn
 
-from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.problems import Problem
 from tests.core.lowering.calling_models import Calls
+from tests.problems import problem_of
 
 VECTOR = torch.randn(8)
 
 
 def refusal(bench: Any, model: nn.Module, tracer: str = "fx", strategy: str = "te") -> Problem:
-    with pytest.raises(LowerscopeError) as caught:
-        bench.lower(model, (VECTOR,), tracer, strategy)
-    return caught.value.problem
+    return problem_of(bench.lower, model, (VECTOR,), tracer, strategy)
 
 
 @pytest.mark.parametrize("strategy", ["high-level", "te", "library"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 import pytest
 
@@ -12,9 +14,18 @@ from lowerscope.core.model.recipe import (
     Source,
     Step,
     from_json,
+    override_text,
+    part_of,
+    primitive_text,
+    step_text,
     to_json,
+    without_part,
 )
+from lowerscope.core.model.schedule import Primitive, Schedule
+from lowerscope.core.model.shared_schedules import with_schedule
+from lowerscope.core.model.texts import Text
 from lowerscope.core.model.tolerances import Tolerance, Tolerances
+from lowerscope.core.sandbox.running_call import CallWriter, new_file, read
 
 FULL = Recipe(
     source=Source(spec="model.py", entry="Net", args='{"width": 3}', params="p.pkl", trust=True),
@@ -68,3 +79,68 @@ def test_a_file_with_one_tolerance_for_all_dtypes_is_read() -> None:
         from_json(
             '{"source": {"spec": "a"}, "version": 1, "tolerances": {"rtol": 1}, "lowering": 1}'
         )
+
+
+# The parts of a recipe that a child may die of: written down, found again, switched off
+
+
+LONG = "layer" * 40
+RECIPE = Recipe(
+    source=Source(spec="sample:matmul_relu"),
+    overrides=(Override(pattern="relu", strategy="te"), Override(pattern=LONG, strategy="te")),
+    steps=(Step(name="LegalizeOps"), Step(name="FuseOps"), Step(name="LegalizeOps")),
+    schedules=(
+        Schedule(function="dense", primitives=(Primitive(id="s1", name="split"),)),
+        Schedule(
+            function="relu",
+            primitives=(Primitive(id="s1", name="split"), Primitive(id="s2", name="unroll")),
+        ),
+    ),
+)
+STEPS, OVERRIDES, SCHEDULES = RECIPE.steps, RECIPE.overrides, RECIPE.schedules
+
+
+def off(recipe: Recipe) -> list[str]:
+    """Return what is switched off."""
+    primitives = [
+        (schedule.function, each) for schedule in recipe.schedules for each in schedule.primitives
+    ]
+    return [
+        *(f"step {place}" for place, each in enumerate(recipe.steps) if not each.on),
+        *(f"override {each.pattern}" for each in recipe.overrides if not each.on),
+        *(f"{function} {each.id}" for function, each in primitives if not each.on),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (step_text(3, STEPS[2]), "step 2"),
+        (override_text(OVERRIDES, OVERRIDES[0]), "override relu"),
+        (override_text(OVERRIDES, OVERRIDES[1]), f"override {LONG}"),
+        (primitive_text(SCHEDULES, SCHEDULES[1], SCHEDULES[1].primitives[0]), "relu s1"),
+    ],
+)
+def test_a_part_is_known_when_its_process_is_gone(text: str, expected: str) -> None:
+    file = new_file()
+    CallWriter(file).at_part(text)
+    part = part_of(RECIPE, read(file).part)
+    os.close(file)
+    assert part is not None
+    assert off(without_part(RECIPE, part)) == [expected]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "step", "step 7 FuseOps", "step 0 FuseOps", "primitive 1 s9 split", "step x y"]
+)
+def test_what_a_recipe_does_not_have_is_no_part_of_it(text: str) -> None:
+    assert part_of(RECIPE, text) is None
+
+
+def test_a_translated_name_of_a_variant_is_written_to_a_file() -> None:
+    name = Text("自动调度")
+    name.english = "auto-schedule"
+    recipe = Recipe(source=Source(spec="sample:matmul"))
+    recipe = with_schedule(recipe, None, Schedule(function="matmul", variant=name))
+    assert from_json(to_json(recipe)) == recipe
+    assert recipe.schedules[0].variant == "自动调度"

@@ -16,7 +16,7 @@ from tvm import relax, s_tir, tirx
 from lowerscope.core.model.recipe import OptionValue, Step
 from lowerscope.core.passes.catalogue import arguments_of, catalogue
 from lowerscope.core.passes.transforming import transform
-from tests.core.passes.test_transforming import Model
+from tests.core.passes.test_following import Model
 
 
 def functions_of(module: Any) -> Iterator[str]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pytest
 import tvm
+import tvm_ffi
+from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
 
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
-from lowerscope.core.ir.relax import calls_of
+from lowerscope.core.ir.relax import binding_ids, callee_of, calls_of, relax_functions
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
+from lowerscope.core.passes.fused_blocks import Composed, blocks_of
+from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.stages import Pipeline
 
@@ -121,3 +125,135 @@ def test_every_function_after_fusion_is_linked_with_its_nodes(
                 binding in each.calls or each.id in linked_to.get(binding, ())
                 for each in record.functions
             ), binding
+
+
+# Whose each block of a fused function is
+
+
+STEPS = ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")
+
+
+@I.ir_module
+class Again:
+    """One operator twice in a group: only the order tells its blocks apart."""
+
+    @R.function
+    def main(x: R.Tensor((4, 8), "float32"), y: R.Tensor((4, 8), "float32")) -> R.Tensor(
+        (4, 8), "float32"
+    ):
+        with R.dataflow():
+            a = R.add(x, y)
+            b = R.nn.relu(a)
+            c = R.add(b, y)
+            d = R.tanh(c)
+            R.output(d)
+        return d
+
+
+def fused(module: tvm.IRModule, *names: str) -> TransformedModel:
+    transformed = transform(module, tuple(Step(name=each) for each in (*STEPS, *names)))
+    transformed.check()
+    return transformed
+
+
+def own(found: Composed) -> list[tuple[str, ...] | None]:
+    return [
+        None if owner is None else tuple(each.removeprefix("relax:main/") for each in owner)
+        for owner in found.owners
+    ]
+
+
+def test_an_operator_that_is_there_twice_has_its_own_block_each_time() -> None:
+    transformed = fused(Again)
+    ((name, found),) = transformed.composed.items()
+    blocks = blocks_of(name, transformed.module[name])
+    assert [str(each.name_hint) for each in blocks][::2] == ["T_add", "T_add1"]
+    assert own(found) == [("a",), ("b",), ("c",), ("d",)]
+    assert not found.reason
+    # What follows and changes nothing inside leaves it known.
+    again = fused(Again, "DeadCodeElimination", "AttachGlobalSymbol")
+    assert [own(each) for each in again.composed.values()] == [[("a",), ("b",), ("c",), ("d",)]]
+
+
+def test_each_block_of_a_model_is_held_against_the_function_that_it_was() -> None:
+    """The blocks of a node are those of its own functions, by another way: one by one."""
+    recipe = Recipe(source=Source(spec="sample:transformer_block"), lowering="te", steps=FUSE)
+    transformed = Pipeline().stages(recipe).transformed
+    lowered = transformed.module_after(0)
+    before = {
+        f"relax:main/{binding.var.name}": callee_of(getattr(binding, "value", None))
+        for _, function in relax_functions(lowered)
+        for block in function.body.blocks
+        for binding in block.bindings
+    }
+    assert len(transformed.composed) > 5
+    for name, found in transformed.composed.items():
+        assert not found.reason
+        blocks = blocks_of(name, transformed.module[name])
+        wanted: dict[str, list[object]] = {}
+        for block, owner in zip(blocks, found.owners, strict=True):
+            assert owner
+            wanted.setdefault(owner[0], []).append(block)
+        for binding, mine in wanted.items():
+            theirs = blocks_of("", lowered[before[binding]])
+            assert len(mine) == len(theirs)
+            assert all(
+                tvm_ffi.structural_equal(one, other, map_free_vars=True)
+                for one, other in zip(mine, theirs, strict=True)
+            )
+
+
+# Passes, and what becomes of bindings in them
+
+
+LEGALIZE = (Step(name="LegalizeOps"),)
+
+
+@I.ir_module
+class Model:
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+        with R.dataflow():
+            a = R.nn.softmax(x)
+            b = R.add(a, R.const(1.0, "float32"))
+            a = R.multiply(b, b)
+            out = R.nn.relu(a)
+            R.output(out)
+        return out
+
+
+def test_each_binding_is_followed_into_the_legalised_module() -> None:
+    transformed = transform(Model, LEGALIZE)
+    before = [bound.id for bound in binding_ids(Model)]
+    assert list(transformed.bindings) == before
+    after = [each for ids in transformed.bindings.values() for each in ids]
+    assert after == [bound.id for bound in binding_ids(transformed.module)]
+    callees = {
+        binding: function
+        for function, bindings in calls_of(transformed.module).items()
+        for binding in bindings
+    }
+    made = [callees[transformed.bindings[each][-1]] for each in before]
+    assert made == ["tir:softmax", "tir:add", "tir:multiply", "tir:relu"]
+
+
+def test_the_module_between_steps_is_that_of_tvm() -> None:
+    transformed = transform(Model, (Step(name="LegalizeOps", on=False), *LEGALIZE))
+    assert transformed.module_after(0).same_as(Model)
+    assert transformed.module_after(1).same_as(Model)
+    with tvm.transform.PassContext(opt_level=3):
+        tvm.ir.assert_structural_equal(
+            transformed.module_after(2), relax.transform.LegalizeOps()(Model)
+        )
+    off, on = pass_records(transformed.runs)
+    assert (off.status, off.changed) == ("off", ())
+    assert on.changed == ("add", "main", "multiply", "relu", "softmax")
+    assert on.milliseconds > 0
+
+
+def test_cancel_is_asked_for_before_each_step_each_pass_of_it_and_each_call() -> None:
+    asked: list[int] = []
+    transform(Model, LEGALIZE * 3, lambda: asked.append(1))
+    calls = 4
+    # There is nothing to legalise the second time.
+    assert len(asked) == 2 * 3 + calls

@@ -20,6 +20,7 @@ from lowerscope.core.model.recipe import Recipe, Source, Step, from_json, to_jso
 from lowerscope.core.model.schedule import APPLY_RULES
 from lowerscope.core.remote.running import measure_remotely, remote_state
 from lowerscope.core.stages import Pipeline
+from tests.problems import problem_of
 from tests.remote_servers import KEY, Farm, farm_in, free_port, relay
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
@@ -62,11 +63,7 @@ def remote(farm: Farm, timeout: float = 60.0) -> Remote:
 
 
 def refused(pipeline: Pipeline, recipe: Recipe) -> str:
-    with pytest.raises(LowerscopeError) as caught:
-        pipeline.answer(RunQuery(recipe))
-    line = caught.value.problem.line()
-    assert "\n" not in line
-    return line
+    return problem_of(pipeline.answer, RunQuery(recipe)).line()
 
 
 def test_a_run_there_matches_torch_here(farm: Farm, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,12 +8,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from torch import nn
 
 from lowerscope.core.model.tolerances import EXACT, Tolerance, Tolerances
 from lowerscope.core.run import float64
+from lowerscope.core.run.compare.uninitialised import uninitialised
 from lowerscope.core.run.compare.verdicts import PreciseRun, difference, judge, tolerance_for
 from lowerscope.core.run.float64 import precise_run
 from lowerscope.core.sources.pytree import by_position
+from lowerscope.core.tracing.tracing import trace
 
 CHOSEN = Tolerances(float32=Tolerance(1e-3, 1e-4))
 PAIRS = st.tuples(*[hnp.arrays(np.float32, (7,), elements=st.floats(-10, 10, width=32))] * 2)
@@ -225,3 +228,26 @@ def test_a_model_runs_in_float64() -> None:
     assert torch.get_default_dtype() is torch.float32
     assert model.first.weight.dtype is torch.bfloat16
     assert model.count == 0
+
+
+# Elements of memory that is not initialised, which are not compared
+
+
+class Filling(nn.Module):
+    """Fills new memory part by part, and reads it before and after."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        out = x.new_empty(4, 4)
+        out[:2].copy_(x)
+        early = out[1:] + 1
+        filled = out[:2] * 2
+        out[2:].copy_(x * 3)
+        return early, filled, out.t() - 1
+
+
+def test_what_is_read_before_it_is_filled_has_no_values() -> None:
+    traced = trace(Filling(), (torch.ones(2, 4),), "export")
+    modules = dict(traced.graph_module.named_modules(remove_duplicate=False))
+    found = uninitialised(traced.graph_module.graph, modules, traced.values)
+    assert {"new_empty", "slice_scatter", "add"} <= found
+    assert not found & {"mul", "mul_1", "slice_scatter_1", "t", "sub"}

@@ -9,32 +9,9 @@ from typing import Any
 from tvm.script import tirx as T
 
 from lowerscope.core.model.schedule import Argument, Primitive
-from tests.core.schedule.functions import block, loop, made
+from tests.core.schedule.functions import add_relu_of, biased_of, block, loop, made, product_of
 
-
-@T.prim_func(s_tir=True)
-def matmul(
-    A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")
-):
-    for i, j, k in T.grid(8, 8, 8):
-        with T.sblock("matmul"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                C[vi, vj] = T.float32(0)
-            C[vi, vj] += A[vi, vk] * B[vk, vj]
-
-
-@T.prim_func(s_tir=True)
-def two(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
-    B = T.sblock_alloc_buffer((8, 8), "float32")
-    for i, j in T.grid(8, 8):
-        with T.sblock("add"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            B[vi, vj] = A[vi, vj] + T.float32(1)
-    for i, j in T.grid(8, 8):
-        with T.sblock("relu"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            C[vi, vj] = T.max(B[vi, vj], T.float32(0))
+two, biased, uneven = add_relu_of(8, 8), biased_of(8, 8), product_of(7, 8, 8)
 
 
 @T.prim_func(s_tir=True)
@@ -77,35 +54,6 @@ def total(A: T.Buffer((8, 8), "float32"), S: T.Buffer((8,), "float32")):
             with T.init():
                 S[vi] = T.float32(0)
             S[vi] += A[vi, vk]
-
-
-@T.prim_func(s_tir=True)
-def biased(
-    A: T.Buffer((8, 8), "float32"), B: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32")
-):
-    C = T.sblock_alloc_buffer((8,), "float32")
-    for i, k in T.grid(8, 8):
-        with T.sblock("sum"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            with T.init():
-                C[vi] = T.float32(0)
-            C[vi] = C[vi] + A[vi, vk]
-    for i in range(8):
-        with T.sblock("bias"):
-            vi = T.axis.spatial(8, i)
-            D[vi] = C[vi] + B[vi]
-
-
-@T.prim_func(s_tir=True)
-def uneven(
-    A: T.Buffer((7, 8), "float32"), B: T.Buffer((8, 8), "float32"), C: T.Buffer((7, 8), "float32")
-):
-    for i, j, k in T.grid(7, 8, 8):
-        with T.sblock("matmul"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                C[vi, vj] = T.float32(0)
-            C[vi, vj] += A[vi, vk] * B[vk, vj]
 
 
 @T.prim_func(s_tir=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import tvm
+from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.script import tirx as T
 
@@ -17,31 +18,41 @@ from lowerscope.core.schedule.step_errors import StepFailed
 TARGET = tvm.target.Target("llvm")
 
 
-@T.prim_func(s_tir=True)
-def matmul(
-    A: T.Buffer((32, 64), "float32"),
-    B: T.Buffer((64, 48), "float32"),
-    C: T.Buffer((32, 48), "float32"),
-):
-    for i, j, k in T.grid(32, 48, 64):
-        with T.sblock("matmul"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                C[vi, vj] = T.float32(0)
-            C[vi, vj] += A[vi, vk] * B[vk, vj]
+def product_of(rows: int, columns: int, terms: int) -> Any:
+    """Return a product of matrices."""
+
+    @T.prim_func(s_tir=True)
+    def matmul(
+        A: T.Buffer((rows, terms), "float32"),
+        B: T.Buffer((terms, columns), "float32"),
+        C: T.Buffer((rows, columns), "float32"),
+    ):
+        for i, j, k in T.grid(rows, columns, terms):
+            with T.sblock("matmul"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] += A[vi, vk] * B[vk, vj]
+
+    return matmul
 
 
-@T.prim_func(s_tir=True)
-def add_relu(A: T.Buffer((30, 64), "float32"), C: T.Buffer((30, 64), "float32")):
-    B = T.sblock_alloc_buffer((30, 64), "float32")
-    for i, j in T.grid(30, 64):
-        with T.sblock("add"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            B[vi, vj] = A[vi, vj] + T.float32(1)
-    for i, j in T.grid(30, 64):
-        with T.sblock("relu"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            C[vi, vj] = T.max(B[vi, vj], T.float32(0))
+def add_relu_of(rows: int, columns: int, dtype: str = "float32") -> Any:
+    """Return a sum and, of that, what is positive."""
+
+    @T.prim_func(s_tir=True)
+    def add_relu(A: T.Buffer((rows, columns), dtype), C: T.Buffer((rows, columns), dtype)):
+        B = T.sblock_alloc_buffer((rows, columns), dtype)
+        for i, j in T.grid(rows, columns):
+            with T.sblock("add"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + tirx.const(1, dtype)
+        for i, j in T.grid(rows, columns):
+            with T.sblock("relu"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = T.max(B[vi, vj], tirx.const(0, dtype))
+
+    return add_relu
 
 
 @T.prim_func(s_tir=True)
@@ -83,21 +94,28 @@ def padded_conv(
             Y[vn, vo, vh, vw] = T.max(C[vn, vo, vh, vw], T.float32(0))
 
 
-@T.prim_func(s_tir=True)
-def biased(
-    A: T.Buffer((16, 20), "float32"), B: T.Buffer((16,), "float32"), D: T.Buffer((16,), "float32")
-):
-    C = T.sblock_alloc_buffer((16,), "float32")
-    for i, k in T.grid(16, 20):
-        with T.sblock("sum"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            with T.init():
-                C[vi] = T.float32(0)
-            C[vi] = C[vi] + A[vi, vk]
-    for i in range(16):
-        with T.sblock("bias"):
-            vi = T.axis.spatial(16, i)
-            D[vi] = C[vi] + B[vi]
+def biased_of(rows: int, terms: int) -> Any:
+    """Return sums of rows, and a bias added to them."""
+
+    @T.prim_func(s_tir=True)
+    def biased(
+        A: T.Buffer((rows, terms), "float32"),
+        B: T.Buffer((rows,), "float32"),
+        D: T.Buffer((rows,), "float32"),
+    ):
+        C = T.sblock_alloc_buffer((rows,), "float32")
+        for i, k in T.grid(rows, terms):
+            with T.sblock("sum"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vk]
+        for i in range(rows):
+            with T.sblock("bias"):
+                vi = T.axis.spatial(rows, i)
+                D[vi] = C[vi] + B[vi]
+
+    return biased
 
 
 @T.prim_func(s_tir=True)
@@ -114,6 +132,11 @@ def symbolic(a: T.handle, c: T.handle):
         with T.sblock("add"):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = B[vi, vj] + T.float32(1)
+
+
+matmul = product_of(32, 48, 64)
+add_relu = add_relu_of(30, 64)
+biased = biased_of(16, 20)
 
 
 def schedule(func: Any) -> Schedule:
@@ -157,6 +180,11 @@ def function_text(sch: Schedule) -> str:
         if line.strip() and not line.strip().startswith(_LEFT_OUT)
     ]
     return "\n".join(lines)
+
+
+def step(id: str, name: str, **arguments: Argument) -> Primitive:
+    """Return a step of a schedule."""
+    return Primitive(id=id, name=name, arguments=arguments)
 
 
 def loop(block: str, place: int) -> At:

@@ -14,16 +14,13 @@ from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import MovesQuery, ScheduleQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Schedule
+from lowerscope.core.model.schedule import At, Made, Primitive, Schedule
 from lowerscope.core.model.schedule_records import ScheduleRecord
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views import workbench
+from tests.core.schedule.functions import step
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
-
-
-def step(id: str, name: str, **arguments: Argument) -> Primitive:
-    return Primitive(id=id, name=name, arguments=arguments)
 
 
 def loop(place: int, block: str = "matmul") -> At:

@@ -9,14 +9,17 @@ import msgspec
 import pytest
 import tvm
 import tvm_ffi
+from tvm import s_tir
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.encoding import to_bytes
 from lowerscope.core.model.queries import MovesQuery, ScheduleQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.schedule import Primitive, Schedule
-from lowerscope.core.schedule.replay import Replays
+from lowerscope.core.model.schedule import Argument, Made, Primitive, Schedule
+from lowerscope.core.schedule.code import program
+from lowerscope.core.schedule.replay import Replayed, Replays
 from lowerscope.core.stages import Pipeline
+from tests.core.schedule.functions import TARGET, add_relu, add_relu_of, block, loop, step
 from tests.core.schedule.fuzzing import fuzz
 from tests.core.schedule.rule_numerics import examine
 from tests.diagonal import SOAK, many
@@ -87,7 +90,7 @@ def test_a_schedule_can_be_replayed_whatever_is_done_to_its_steps(
 # Functions of all kinds, dtypes and extents, scheduled by rule for three targets
 
 
-# One of each kind: `test_rules.py`, `test_rules_of_rows.py` and `test_rules_of_depthwise.py`.
+# One of each kind: `test_rules.py`.
 @pytest.mark.at_length
 def test_functions_scheduled_by_rule_compute_the_same() -> None:
     # The child imports torch and TVM, and compiles what it draws: most of its time.
@@ -110,3 +113,64 @@ def test_random_primitives_neither_kill_nor_deceive() -> None:
     assert findings.applications >= many(20)
     assert findings.done >= many(3)
     assert findings.checked >= many(1)
+
+
+# Programs of schedules, with arguments that no menu offers: they run, and make the same
+
+
+PADDED = {"block": block("add"), "buffer": "B", "index_map": "i, j -> i // 7, i % 7, j"}
+
+
+def replayed(func: Any, *primitives: Primitive) -> Replayed:
+    """Apply primitives to a function, and the program that was made of them as well."""
+    state = Replays().replay("main", func, TARGET, primitives)[-1]
+    made: dict[str, Any] = {}
+    exec(program("main", state.code), made)
+    sch = s_tir.Schedule(tvm.IRModule({"main": func}))
+    made["apply_trace"](sch)
+    assert tvm_ffi.structural_equal(sch.mod["main"], state.function)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("func", "name", "arguments"),
+    [
+        (add_relu, "transform_layout", {**PADDED, "pad_value": 0}),
+        (add_relu, "transform_layout", {**PADDED, "pad_value": -2.5}),
+        (add_relu_of(30, 64, "float16"), "transform_layout", {**PADDED, "pad_value": 0}),
+        (add_relu, "transform_layout", {**PADDED, "index_map": "i, j -> 0, i, j"}),
+        (
+            add_relu,
+            "transform_block_layout",
+            {"block": block("add"), "index_map": "i, j -> i, j, 0"},
+        ),
+        (add_relu, "annotate", {"block_or_loop": loop("add", 0), "ann_key": "x", "ann_val": True}),
+        (
+            add_relu,
+            "annotate",
+            {"block_or_loop": loop("add", 0), "ann_key": "x", "ann_val": (True, 1, 0.5)},
+        ),
+        (
+            add_relu,
+            "annotate",
+            {"block_or_loop": loop("add", 0), "ann_key": 'a"\\\n', "ann_val": "'\"\n"},
+        ),
+    ],
+)
+def test_a_program_makes_the_same_function(
+    func: Any, name: str, arguments: dict[str, Argument]
+) -> None:
+    (only,) = replayed(func, step("s1", name, **arguments)).steps
+    assert only.error is None
+
+
+def test_names_of_a_file_do_not_become_code() -> None:
+    name = "x\nraise SystemExit\n#"
+    state = replayed(
+        add_relu,
+        step("s1", "parallel", loop=loop(name, 0)),
+        step("s2", name),
+        step("s3", "split", loop=Made(step=name), factors=(4, None)),
+        Primitive(id="s4", name="parallel", arguments={"loop": loop(name, 0)}, on=False),
+    )
+    assert [each.status for each in state.steps] == ["failed", "failed", "failed", "off"]

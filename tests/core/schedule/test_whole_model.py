@@ -10,16 +10,13 @@ from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.queries import RunQuery, ScheduleQuery, SnapshotQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
-from lowerscope.core.model.schedule import APPLY_SCHEDULES, Argument, At, Made, Primitive, Schedule
+from lowerscope.core.model.schedule import APPLY_SCHEDULES, At, Made, Primitive, Schedule
 from lowerscope.core.stages import Pipeline
+from tests.core.schedule.functions import step
 
 APPLY = Step(name=APPLY_SCHEDULES)
 LEGALISE = find_pipeline("legalise").steps
 FUSE = find_pipeline("fuse").steps
-
-
-def step(id: str, name: str, **arguments: Argument) -> Primitive:
-    return Primitive(id=id, name=name, arguments=arguments)
 
 
 def vectorized(block: str, place: int, factor: int) -> tuple[Primitive, ...]:

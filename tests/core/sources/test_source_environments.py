@@ -13,6 +13,7 @@ from lowerscope.core.files.sources import neighbours
 from lowerscope.core.model.recipe import InputSpec, Source
 from lowerscope.core.sources import user_code
 from lowerscope.core.sources.opened_model import LoadedModel
+from tests.core.sources.test_source_python import write
 from tests.opening import load
 
 LAZY = """
@@ -25,13 +26,6 @@ class Net(nn.Module):
         return x + neighbour_of_mine.VALUE
 """
 ONE = torch.ones(1, 2)
-
-
-def write(folder: Path, text: str, name: str = "net.py") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / name
-    file.write_text(text)
-    return file
 
 
 def opened(file: Path) -> LoadedModel:

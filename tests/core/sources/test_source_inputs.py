@@ -10,11 +10,12 @@ import torch
 from PIL import Image
 
 from lowerscope.core.files.sources import parse_input
-from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Source
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.pytree import SparseTensor
 from tests.opening import load
+from tests.problems import problem_of
 
 MODEL = """
 import torch
@@ -36,10 +37,7 @@ def inputs(file: Path, *options: str, seed: int = 0) -> tuple[ExampleInput, ...]
 
 
 def problem(file: Path, *options: str) -> Problem:
-    with pytest.raises(LowerscopeError) as caught:
-        inputs(file, *options)
-    assert "\n" not in caught.value.problem.line()
-    return caught.value.problem
+    return problem_of(inputs, file, *options)
 
 
 def test_random_values_have_the_shape_dtype_and_range(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ import torch
 
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Source
-from lowerscope.core.sources.parameters import load_into
+from lowerscope.core.sources.parameters import load_into, read_arrays
 from tests.opening import load
+from tests.problems import problem_of
 
 SHAPES = {"w0": (128, 784), "b0": (128,), "w1": (10, 128), "b1": (10,)}
 
@@ -24,10 +27,7 @@ def course_arrays() -> dict[str, np.ndarray[Any, Any]]:
 
 
 def problem(source: Source) -> Problem:
-    with pytest.raises(LowerscopeError) as caught:
-        load(source, (), 0)
-    assert "\n" not in caught.value.problem.line()
-    return caught.value.problem
+    return problem_of(load, source, (), 0)
 
 
 def saved(path: Path, value: object, protocol: int = 4) -> Path:
@@ -112,3 +112,60 @@ def test_parameter_files_that_cannot_be_read(tmp_path: Path) -> None:
         assert expected in problem(source).what, name
     missing = Source(spec="sample:fashion_mlp", params=str(tmp_path / "none.pkl"))
     assert "there is no such file" in problem(missing).what
+
+
+# Files of safetensors, and what is refused of them
+
+
+KINDS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "bool": "BOOL"}
+
+
+def written(path: Path, tensors: dict[str, torch.Tensor]) -> Path:
+    """Write tensors as the format's page says."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    values = b""
+    for name, tensor in tensors.items():
+        data = tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes()
+        header[name] = {
+            "dtype": KINDS[str(tensor.dtype).removeprefix("torch.")],
+            "shape": list(tensor.shape),
+            "data_offsets": [len(values), len(values) + len(data)],
+        }
+        values += data
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + values)
+    return path
+
+
+def test_a_state_dictionary_is_loaded_in_every_dtype(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    state = {key: torch.randn(each.shape) for key, each in model.named_parameters()}
+    state["0.bias"] = state["0.bias"].bfloat16()
+    state["1.weight"] = state["1.weight"].half()
+    state["1.num_batches_tracked"] = torch.tensor(7)
+    arrays = read_arrays(written(tmp_path / "model.safetensors", state))
+    load_into(model, arrays, "model.safetensors")
+    for key, wanted in state.items():
+        assert torch.equal(model.state_dict()[key], wanted.to(model.state_dict()[key].dtype)), key
+
+
+def test_what_is_damaged_is_refused_in_a_line(tmp_path: Path) -> None:
+    whole = written(tmp_path / "a.safetensors", {"w": torch.ones(2, 3)}).read_bytes()
+    header = whole[8:-24]
+    for data in (
+        b"",
+        whole[:20],
+        whole[:-1],
+        struct.pack("<Q", 2**62) + whole[8:],
+        struct.pack("<Q", 4) + b"[[1]",
+        whole.replace(b"[2, 3]", b"[2,30]"),
+        whole.replace(b"F32", b"F99"),
+        whole.replace(b'"shape"', b'"shapE"'),
+        whole.replace(header, b"[" * len(header)),
+    ):
+        (tmp_path / "bad.safetensors").write_bytes(data)
+        line = problem_of(read_arrays, tmp_path / "bad.safetensors").line()
+        assert "not a file of safetensors" in line
+    names = {f"encoder.{number}.weight": np.ones(2) for number in range(300)}
+    problem = problem_of(load_into, torch.nn.Linear(2, 2), names, "x.safetensors")
+    assert "and 288 more" in problem.what

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import InputSpec, Source
 from lowerscope.core.sources.opened_model import LoadedModel
 from tests.opening import load
+from tests.problems import problem_of
 
 NET = """
 import torch
@@ -40,10 +41,7 @@ def opened(file: Path, entry: str = "", args: str = "{}", seed: int = 0) -> Load
 
 
 def problem(file: Path, entry: str = "", args: str = "{}") -> Problem:
-    with pytest.raises(LowerscopeError) as caught:
-        opened(file, entry, args)
-    found = caught.value.problem
-    assert "\n" not in found.line()
+    found = problem_of(opened, file, entry, args)
     assert "Traceback" not in found.line()
     return found
 

@@ -14,17 +14,14 @@ from lowerscope.core.files.sources import FLOATS, parse_input, parse_spec, sourc
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec, Source
 from tests.diagonal import many
+from tests.problems import problem_of
 from tests.soak.bad_files import numbers
 from tests.soak.opening_bad_files import open_bad_files
 
 
 def message(call: object, *arguments: object) -> str:
     assert callable(call)
-    with pytest.raises(LowerscopeError) as caught:
-        call(*arguments)
-    line = caught.value.problem.line()
-    assert "\n" not in line
-    return line
+    return problem_of(call, *arguments).line()
 
 
 @pytest.mark.parametrize(

@@ -14,19 +14,9 @@ from torch import nn
 from lowerscope.core.run.execution import copied
 from lowerscope.core.tracing.example_run import outputs_of
 from lowerscope.core.tracing.tracing import TracedModel, trace
+from tests.core.lowering.calling_models import Calls
 
 X = torch.arange(20.0).reshape(5, 4) / 7 - 1
-
-
-class Calls(nn.Module):
-    """Calls a function."""
-
-    def __init__(self, function: Callable[[torch.Tensor], Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.function(x)
 
 
 class AsksForTypes(nn.Module):

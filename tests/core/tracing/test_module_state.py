@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.tracing.tracing import trace
+from tests.problems import problem_of
 
 X = torch.randn(2, 4)
 
@@ -99,9 +99,7 @@ class CountingWithoutABuffer(Counting):
 def test_a_change_of_state_is_left_to_the_export_tracer(
     model: Counting, line: str, words: str, todo: str
 ) -> None:
-    with pytest.raises(LowerscopeError) as caught:
-        trace(model, (X,), "fx")
-    problem = caught.value.problem
+    problem = problem_of(trace, model, (X,), "fx")
     assert words in problem.what
     assert problem.where == f"{__file__}:{line_with(line)}"
     assert problem.todo.startswith(todo)

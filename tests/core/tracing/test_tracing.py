@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.tracing.symbolic_sizes import SymbolicSizes
 from lowerscope.core.tracing.tracing import TracedModel, trace
+from tests.problems import problem_of
 
 X = torch.randn(2, 4)
 
@@ -91,19 +92,14 @@ def test_a_branch_on_a_value_is_an_error_with_its_line_and_the_way_out() -> None
                 return x
             return -x
 
-    with pytest.raises(LowerscopeError) as caught:
-        trace(Branch(), (X,), "fx")
-    problem = caught.value.problem
+    problem = problem_of(trace, Branch(), (X,), "fx")
     assert problem.where == f"{__file__}:{line_with('# the branch')}"
     assert "a condition depends on a tensor or its size" in problem.what
     # torch.export cannot trace it either.
     assert problem.todo.startswith("Let the tracer be chosen: --tracer auto")
-    with pytest.raises(LowerscopeError) as caught:
-        trace(Branch(), (X,), "export")
-    assert caught.value.problem.todo.startswith("Let the tracer be chosen: --tracer auto")
-    problem = caught.value.problem
+    problem = problem_of(trace, Branch(), (X,), "export")
+    assert problem.todo.startswith("Let the tracer be chosen: --tracer auto")
     assert problem.where == f"{__file__}:{line_with('# the branch')}"
-    assert "\n" not in problem.line()
 
 
 @pytest.mark.diagonal
@@ -115,9 +111,7 @@ def test_a_branch_on_a_value_is_an_error_with_its_line_and_the_way_out() -> None
 def test_inputs_that_do_not_fit_are_an_error_with_the_line(
     tracer: Any, inputs: tuple[torch.Tensor, ...], words: str
 ) -> None:
-    with pytest.raises(LowerscopeError) as caught:
-        trace(Model(), inputs, tracer)
-    problem = caught.value.problem
+    problem = problem_of(trace, Model(), inputs, tracer)
     assert "the model fails on these inputs" in problem.what
     assert words in problem.what
     assert problem.where == f"{__file__}:{line_with('y = self.body(x)')}"
@@ -132,9 +126,7 @@ def test_a_model_that_ends_python_is_an_error_with_its_line(tracer: Any) -> None
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             raise SystemExit(3)  # the end
 
-    with pytest.raises(LowerscopeError) as caught:
-        trace(Ending(), (X,), tracer)
-    problem = caught.value.problem
+    problem = problem_of(trace, Ending(), (X,), tracer)
     assert problem.what == "the model fails at run time: it ends Python itself (exit code 3)"
     assert problem.where == f"{__file__}:{line_with('# the end')}"
 
@@ -249,9 +241,7 @@ class Raises(nn.Module):
 def test_fx_says_in_terms_of_the_model_what_it_cannot_follow(
     model: nn.Module, comment: str, reason: str, torchs: str
 ) -> None:
-    with pytest.raises(LowerscopeError) as caught:
-        trace(model, (X,), "fx")
-    problem = caught.value.problem
+    problem = problem_of(trace, model, (X,), "fx")
     assert reason in problem.what
     assert "roxy" not in problem.line()
     assert problem.where == f"{__file__}:{line_with(comment)}"

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import tvm
 from tvm import relax, s_tir, te, tirx
-from tvm.script import tirx as T
 
 from lowerscope.core.views.programs.numpy_text import numpy_text
 from tests.core.quick_code import quick_code
+from tests.core.schedule.functions import product_of
 
 Make = Callable[..., Any]
 Shape = tuple[int, ...]
@@ -159,21 +159,9 @@ def test_operators_give_the_numbers_of_the_compiled_function(
         check(function, title, executable=executable)
 
 
-@T.prim_func(s_tir=True)
-def matmul(
-    A: T.Buffer((6, 5), "float32"), B: T.Buffer((5, 7), "float32"), C: T.Buffer((6, 7), "float32")
-) -> None:
-    for i, j, k in T.grid(6, 7, 5):
-        with T.sblock("C"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                C[vi, vj] = T.float32(0)
-            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-
-
 def test_scheduled_loops_keep_their_meaning() -> None:
-    schedule = s_tir.Schedule(matmul)
-    block = schedule.get_sblock("C")
+    schedule = s_tir.Schedule(product_of(6, 7, 5))
+    block = schedule.get_sblock("matmul")
     i, j, k = schedule.get_loops(block)
     outer, inner = schedule.split(j, [None, 4])
     schedule.reorder(i, outer, k, inner)

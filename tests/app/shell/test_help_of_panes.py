@@ -12,7 +12,8 @@ from lowerscope.app.shell import help_pages
 from lowerscope.app.shell.help_window import Place
 from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.window import MainWindow
-from tests.end_to_end.driving import OpenWindow
+from tests.app.panes.test_relax_model import RECIPE, records
+from tests.app.shell.conftest import OpenPlainWindow
 
 pytestmark = pytest.mark.x
 
@@ -50,8 +51,9 @@ def page_by_f1(qtbot: QtBot, window: MainWindow) -> str:
     return page
 
 
-def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -> None:
-    window = open_window("sample:matmul_relu")
+def test_f1_opens_the_page_of_each_pane(open_plain_window: OpenPlainWindow, qtbot: QtBot) -> None:
+    window = open_plain_window(RECIPE, records())
+    window.show_panes()
     bring_to_front(qtbot, window)
     panes = window.panes
     for name, pane in panes.by_name.items():
