@@ -13,7 +13,7 @@ A rule file is a Python file of the user's that says how operators are lowered::
 
         return builder.emit_te(te_relu, x)
 
-It is given with ``--rules FILE.py``, or in the window by *Lowering → Rules and library files…*.
+It is given with ``--rules FILE.py``, or in the window by *Explore → Rules and library files…*.
 
 The function is called with
 

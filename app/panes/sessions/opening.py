@@ -16,7 +16,13 @@ from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.core.files.sessions import SUFFIX
-from lowerscope.core.files.sources import MODELS, SCRIPTED, parse_spec, with_absolute_paths
+from lowerscope.core.files.sources import (
+    MODELS,
+    SCRIPTED,
+    is_scripted,
+    parse_spec,
+    with_absolute_paths,
+)
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import (
@@ -63,7 +69,7 @@ class Opening(QObject):
     def dropped_file(self, data: QMimeData) -> str:
         """Return the path of a dragged file that can be opened; empty otherwise."""
         paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
-        return next((path for path in paths if path.endswith(SUFFIXES)), "")
+        return next(filter(_is_model, paths), "")
 
     def choose_file(self) -> str:
         """Select a file to open in a dialog; return its path, empty if cancelled."""
@@ -193,3 +199,8 @@ class EntryDialog(Dialog):
         """Return the selected candidate."""
         item = self.list.currentItem()
         return "" if item is None else item.text()
+
+
+def _is_model(path: str) -> bool:
+    """Return whether a file can be opened: tensors and weights have a suffix of models as well."""
+    return path.endswith(SUFFIXES) and (not path.endswith(SCRIPTED) or is_scripted(Path(path)))

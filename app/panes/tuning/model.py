@@ -415,7 +415,7 @@ class Tuning(QObject):
     def _take_problem(self, problem: Problem) -> None:
         stopped = problem.code == "cancelled"
         if problem.code == "crashed":
-            kept = _("the measurements are kept, and Resume continues from there.")
+            kept = _("the measurements are kept; More trials continues from there.")
             self._collect(_("; ").join((problem.what, kept)), wrong=True)
             self._document.notify(self.said.text, "wrong")
         elif stopped and self.phase == "stopping":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from zipfile import ZipFile
 from typing import Any
 
 import msgspec
@@ -80,6 +81,16 @@ def test_a_dropped_file_is_opened(window: MainWindow, tmp_path: Path) -> None:
     left, none = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
     window.dropEvent(QDropEvent(QPointF(9, 9), Qt.DropAction.CopyAction, data, left, none))
     assert wanted(window) == str(path)
+
+
+def test_tensors_and_weights_are_no_models(window: MainWindow, tmp_path: Path) -> None:
+    data = QMimeData()
+    for name, members in (("weights.pt", ("data.pkl",)), ("model.pt", ("constants.pkl",))):
+        with ZipFile(tmp_path / name, "w") as archive:
+            for member in members:
+                archive.writestr(f"archive/{member}", b"")
+        data.setUrls([QUrl.fromLocalFile(str(tmp_path / name))])
+        assert bool(window.opening.dropped_file(data)) == (name == "model.pt")
 
 
 def test_a_command_of_a_page_runs_no_file_that_was_not_approved(
