@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from zipfile import ZipFile
 from typing import Any
+from zipfile import ZipFile
 
 import msgspec
 import pytest
