@@ -146,7 +146,7 @@ def strategy_colour(theme: Theme, strategy: str) -> str:
         "library": theme.library,
         "added": theme.right,
         "removed": theme.wrong,
-        "changed": theme.text,
+        "changed": theme.unsure,
     }
     return colours.get(strategy, theme.neutral)
 
