@@ -1192,7 +1192,8 @@ class Split:
         dtype = torch.float64 if isinstance(self.tracer.value_of(operand), float) else torch.int64
         if operand.target == "item":
             return self.tracer.proxy(operand.all_input_nodes[0]).reshape(()).to(dtype)
-        return self.tracer.create_proxy("call_function", torch.tensor, (operand,), {"dtype": dtype})
+        number = self.tracer.proxy(operand)
+        return self.tracer.create_proxy("call_function", torch.tensor, (number,), {"dtype": dtype})
 
     @staticmethod
     def take(values: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:

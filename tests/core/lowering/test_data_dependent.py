@@ -879,6 +879,20 @@ def test_sparse_tensors_stay_in_torch() -> None:
     check(Sparse(), (places, torch.randn(4)), (places.flip(0), torch.randn(4)), lowered=1)
 
 
+def by_a_count(x: torch.Tensor) -> torch.Tensor:
+    count = x[x[:, 0] > 0].shape[0] + 1
+    y = x * 2
+    if count > 2:
+        y = y + 1
+    return y.relu()
+
+
+def test_a_branch_on_a_size_of_data_selects() -> None:
+    x = torch.randn(3, 4)
+    _traced, in_torch = check(Calls(by_a_count), (x,), (x.abs(),), (-x.abs(),), lowered=3)
+    assert not any(each.startswith("if_line") for each in in_torch), in_torch
+
+
 class Held:
     """Rows, and how many there are."""
 
