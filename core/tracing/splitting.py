@@ -1195,6 +1195,12 @@ class Split:
         number = self.tracer.proxy(operand)
         return self.tracer.create_proxy("call_function", torch.tensor, (number,), {"dtype": dtype})
 
+    def _number(self, value: Any, dtype: torch.dtype) -> Any:
+        """Return a number as a tensor."""
+        if isinstance(value, fx.Proxy):
+            return self._as_tensor(value.node).to(dtype)
+        return torch.tensor(value, dtype=dtype)
+
     @staticmethod
     def take(values: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
         """Return variables by name, ``None`` for those that have no value."""
@@ -1287,18 +1293,19 @@ class Split:
             self.tracer.value_of(each.node) if isinstance(each, fx.Proxy) else each
             for each in (then, other)
         ]
-        if numbers and any(plain) and not (all(plain) and then == other):
+        are_numbers = [type(each) in (bool, int, float) for each in values]
+        if numbers and any(are_numbers) and not (all(plain) and then == other):
             # A number beside a tensor takes its dtype.
             kinds = [each.dtype for each in values if isinstance(each, torch.Tensor)]
             dtype = kinds[0] if kinds else torch.result_type(*values)
-            values = [
-                torch.tensor(each, dtype=dtype) if is_number else each
-                for each, is_number in zip(values, plain, strict=True)
-            ]
             then, other = (
-                value if is_number else each
-                for value, each, is_number in zip(values, (then, other), plain, strict=True)
+                self._number(each, dtype) if is_number else each
+                for each, is_number in zip((then, other), are_numbers, strict=True)
             )
+            values = [
+                torch.tensor(value, dtype=dtype) if is_number else value
+                for value, is_number in zip(values, are_numbers, strict=True)
+            ]
         if all(isinstance(each, torch.Tensor) for each in values):
             one, two = values
             if one.shape == two.shape and one.dtype == two.dtype:

@@ -893,6 +893,28 @@ def test_a_branch_on_a_size_of_data_selects() -> None:
     assert not any(each.startswith("if_line") for each in in_torch), in_torch
 
 
+class Reporting(nn.Module):
+    """Layers of which the first that is sure ends the model, with how sure it is and which."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> dict[str, Any]:
+        for index, layer in enumerate(self.layers):
+            x = layer(x).tanh()
+            most = x.abs().max().item()
+            if most > 0.9:
+                return {"x": x, "most": most, "index": index}
+        return {"x": x * 0.5, "most": 0.0, "index": -1}
+
+
+def test_numbers_beside_the_result_of_a_branch_are_selected() -> None:
+    x = torch.randn(3, 4)
+    _traced, in_torch = check(Reporting(), (x,), (x * 20,), (x * 0,), lowered=6)
+    assert not in_torch
+
+
 class Held:
     """Rows, and how many there are."""
 
