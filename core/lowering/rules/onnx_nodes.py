@@ -318,7 +318,9 @@ def _check_recurrent(
         or any(each is not None for each in state[len(_STATE[kind]) :])
     ):
         raise Refused(_("some of its options are not lowered"))
-    if not isinstance(steps, int) or steps > _MOST_STEPS:
+    if not isinstance(steps, int):
+        raise Refused(_("the length of its sequence is not fixed"))
+    if steps > _MOST_STEPS:
         raise Refused(_("its sequence has more than {most} steps", most=_MOST_STEPS))
 
 
