@@ -167,7 +167,9 @@ class OneLineParser(argparse.ArgumentParser):
         """Add an option with a text, which is empty by default."""
         self.add_argument(name, **{"default": "", "metavar": metavar, "help": text} | more)
 
-    def number(self, name: str, text: str, default: int = 0, metavar: str | None = None) -> None:
+    def number(
+        self, name: str, text: str, default: int | None = 0, metavar: str | None = None
+    ) -> None:
         """Add an option with an integer."""
         self.add_argument(name, type=int, default=default, metavar=metavar, help=text)
 

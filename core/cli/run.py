@@ -104,6 +104,7 @@ def add_run_options(parser: OneLineParser) -> None:
             "generate N tokens by prefill and decode steps and compare each with torch's; the "
             "file has to define next_inputs"
         ),
+        default=None,
         metavar="N",
     )
     add_nonfinite_option(parser)
@@ -146,7 +147,7 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     progress = Silent() if options.calls is None else _Told(options.calls)
     if options.inputs_set:
         return _run_set(pipeline, recipe, options)
-    if options.tokens:
+    if options.tokens is not None:
         return _generate(pipeline, recipe, options)
     if recipe.remote is None:
         slow = estimate_text(pipeline.answer(RunEstimateQuery(recipe), progress), recipe.measuring)
@@ -303,6 +304,12 @@ def _generate(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -
     """Generate tokens: each call beside torch's."""
     from lowerscope.core.cli.showing import note_lines
 
+    if options.tokens < 1:
+        raise LowerscopeError(
+            _("{count} is not a valid number of tokens", count=options.tokens),
+            where="--tokens",
+            todo=_("Give a number from 1"),
+        )
     with on_terminal_line() as progress:
         record = pipeline.answer(GenerationQuery(recipe, options.tokens), progress)
     code = DIFFER if record.verdict in failing_verdicts(options) else MATCH

@@ -181,7 +181,7 @@ class Decoding:
         assert opened.next_inputs is not None
         with user_code(opened.path, _("making the inputs of the next step failed")):
             values = opened.next_inputs(outputs, token)
-        return named_arguments(values, self._signature, opened.path)
+        return named_arguments(values, self._signature, opened.path, "next_inputs")
 
     def _tensors(
         self, arguments: Mapping[str, Any], counts: frozenset[Path]

@@ -242,13 +242,17 @@ def call_examples(
 
 
 def named_arguments(
-    values: Any, signature: Signature, path: Path
+    values: Any, signature: Signature, path: Path, source: str = "example_inputs"
 ) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return arguments by name, and the names of those passed by keyword: see this module."""
-    args, kwargs = _arguments(values, path)
+    """Return arguments by name, and the names of those passed by keyword: see this module.
+
+    Args:
+        source: What has returned the values: the name of a function or a variable of the file.
+    """
+    args, kwargs = _arguments(values, path, source)
     arguments = {
         name: mapped(value, _taken_apart)
-        for name, value in _by_name(args, kwargs, signature, path).items()
+        for name, value in _by_name(args, kwargs, signature, path, source).items()
     }
     for name, value in arguments.items():
         _check_leaves(name, value, signature, path)
@@ -260,7 +264,7 @@ def _taken_apart(leaf: Any) -> Any:
     return SparseTensor.of(leaf.cpu()) if sparse else leaf
 
 
-def _arguments(values: Any, path: Path) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+def _arguments(values: Any, path: Path, source: str) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """Return the arguments by position and by keyword: see the table at the top of this module."""
     if isinstance(values, Mapping):
         return (), values
@@ -269,7 +273,8 @@ def _arguments(values: Any, path: Path) -> tuple[tuple[Any, ...], Mapping[str, A
     if not isinstance(values, tuple | list) or hasattr(values, "_fields"):
         raise LowerscopeError(
             _(
-                "example_inputs returns a {name}, not a tuple of tensors",
+                "{source} returns a {name}, not a tuple of tensors",
+                source=source,
                 name=type(values).__name__,
             ),
             where=str(path),
@@ -282,16 +287,21 @@ def _arguments(values: Any, path: Path) -> tuple[tuple[Any, ...], Mapping[str, A
 
 
 def _by_name(
-    args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: Signature, path: Path
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    signature: Signature,
+    path: Path,
+    source: str,
 ) -> dict[str, Any]:
     names = signature.names
     taken = _("Its inputs are {names}", names=_(", ").join(names)) if names else _("It takes none")
     if len(args) > len(signature.positions) and not signature.rest:
         raise LowerscopeError(
             _n(
-                "example_inputs returns {count} input, but the model takes {taken}",
-                "example_inputs returns {count} inputs, but the model takes {taken}",
+                "{source} returns {count} input, but the model takes {taken}",
+                "{source} returns {count} inputs, but the model takes {taken}",
                 len(args),
+                source=source,
                 taken=signature.count(),
             ),
             where=str(path),
@@ -302,12 +312,13 @@ def _by_name(
     for name, value in kwargs.items():
         if name in arguments:
             raise LowerscopeError(
-                _("example_inputs gives {name} twice", name=name), where=str(path)
+                _("{source} gives {name} twice", source=source, name=name), where=str(path)
             )
         if not isinstance(name, str) or (name not in by_keyword and not signature.keywords):
             raise LowerscopeError(
                 _(
-                    "example_inputs gives {name} by keyword, which the model does not take",
+                    "{source} gives {name} by keyword, which the model does not take",
+                    source=source,
                     name=name,
                 ),
                 where=str(path),
@@ -331,7 +342,7 @@ def _check_leaves(name: str, value: Any, signature: Signature, path: Path) -> No
 def _no_tensor(name: str, value: object, where: str) -> LowerscopeError:
     return LowerscopeError(
         _(
-            "the example input {name} is of type {name2}, not a tensor",
+            "the input {name} is of type {name2}, not a tensor",
             name=name,
             name2=type(value).__name__,
         ),

@@ -635,6 +635,10 @@ BUILDERS = (
 USUAL_NAMES = (*BUILDERS, "entry", "net", "network", "module")
 """Names of entries that say nothing about a model."""
 
+_OWN_NAME = "model"
+"""Name of the entry of a file with several candidates, such as a model before and after it is
+quantised."""
+
 LOOKED_FOR = _(
     "An entry is an nn.Module class or instance, an IRModule, a TensorIR function (PrimFunc), or a "
     "function without required parameters that returns one of these"
@@ -646,7 +650,7 @@ def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
 
     Args:
         name: The entry that the user named; empty for the only candidate, or the one that the file
-            itself names in ``entry`` or ``__all__``.
+            itself names in ``entry`` or ``__all__``, or calls ``model``.
 
     Raises `LowerscopeError` if there is no such entry, no candidate, or more than one
     """
@@ -673,6 +677,8 @@ def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
         meant = _whole(candidates)
     if len(meant) == 1:
         return next(iter(meant.items()))
+    if _OWN_NAME in candidates:
+        return _OWN_NAME, candidates[_OWN_NAME]
     if len(candidates) > 1:
         raise LowerscopeError(
             _("there are several candidates: {candidates}", candidates=_(", ").join(candidates)),

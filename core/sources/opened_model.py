@@ -253,7 +253,11 @@ def without_compiling() -> Iterator[None]:
     Compiled for tensors without values, or under a mode, they fail in later runs as well.
     """
     if "torch._dynamo" in sys.modules:
-        with torch.compiler.set_stance("force_eager"):
+        # Traced by torch.fx they would raise an error, even where only values are computed.
+        with (
+            torch.compiler.set_stance("force_eager"),
+            torch._dynamo.config.patch(error_on_nested_fx_trace=False),
+        ):
             yield
         return
     # Nothing has been compiled yet, and the import of what compiles takes seconds.

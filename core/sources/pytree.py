@@ -184,6 +184,43 @@ def mapped(value: Any, change: Callable[[Any], Any], around: Around | None = Non
     return copied
 
 
+class Nest:
+    """Structure of a nest with objects that hold tensors, with a `Place` for each leaf."""
+
+    def __init__(self, template: Any) -> None:
+        self.template = template
+        self._form = form(template)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Nest) and self._form == other._form
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def is_leaf(self) -> bool:
+        return False
+
+
+def flattened(value: Any) -> tuple[list[Any], Any]:
+    """Return the leaves of a nest, those in objects included, and its structure."""
+    found, spec = pytree.tree_flatten(value)
+    if all(members(each) is None for each in found):
+        return found, spec
+    found = []
+
+    def place(leaf: Any) -> Place:
+        found.append(leaf)
+        return Place(len(found) - 1)
+
+    return found, Nest(mapped(value, place))
+
+
+def unflattened(values: Sequence[Any], structure: Any) -> Any:
+    """Return the nest of a structure with these leaves."""
+    if isinstance(structure, Nest):
+        return mapped(structure.template, lambda leaf: values[leaf])
+    return pytree.tree_unflatten(values, structure)
+
+
 def plain(value: Any, around: Around | None = None) -> Any:
     """Return a nest of tuples, lists and dicts alone; types with named members become dicts.
 

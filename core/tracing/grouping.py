@@ -33,6 +33,13 @@ class Group(fx.GraphModule):
 
     reason: str = ""
 
+    def recompile(self) -> Any:
+        """Compile it without the report on errors that torch writes to stderr: a check of values
+        may raise one for inputs that a model is tried on."""
+        code = super().recompile()
+        type(self).__call__ = torch.nn.Module.__call__  # type: ignore[method-assign]
+        return code
+
 
 def group_numbers(
     graph_module: fx.GraphModule,
@@ -138,6 +145,7 @@ _QUANTISED = ("quint", "qint")
 _OF_DENSE = frozenset(
     {
         *("matmul", "__matmul__", "mm", "bmm", "mv", "addmm", "output"),
+        *("_sparse_mm", "spmm", "_sparse_addmm"),
         *("t", "transpose", "to_dense", "detach"),
     }
 )

@@ -31,7 +31,7 @@ from torch.utils import _pytree as pytree
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.pytree import plain
+from lowerscope.core.sources.pytree import Nest, flattened, leaves, plain, unflattened
 from lowerscope.core.tracing.example_run import NESTED, may_fail, may_write, memory_of
 from lowerscope.core.tracing.fidelity import unchanged
 from lowerscope.core.tracing.trace_errors import (
@@ -320,6 +320,9 @@ def code_called(code: CodeType, name: str) -> CodeType:
 
 _EXITS = "__lowerscope_exits__"
 
+_PART = "torch_part"
+"""Name of the functions of statements that run in torch."""
+
 OF_SHAPE = frozenset(
     {
         *("shape", "ndim", "dtype", "device", "layout", "is_cuda", "is_sparse", "requires_grad"),
@@ -377,6 +380,8 @@ class TorchPart(nn.Module):
         self.dtypes: dict[int, torch.dtype] = {}
         self.given: list[Any] = []
         """The structures of its inputs: a named tuple may come as a plain one."""
+        self.objects: dict[str, Nest] = {}
+        """The structures of the inputs that are objects: given as lists of their leaves."""
         self.held = Selected()
         self.training = False
         self._waiting = dict(held)
@@ -433,6 +438,7 @@ class TorchPart(nn.Module):
         )
         made.plain, made.spec, made.constants = self.plain, self.spec, self.constants
         made.modes, made.dtypes, made.given = self.modes, self.dtypes, self.given
+        made.objects = self.objects
         made.held = copy.deepcopy(self.held, memo)
         return made
 
@@ -460,6 +466,10 @@ class TorchPart(nn.Module):
     def result(self, *inputs: Any) -> Any:
         """Return the result of the statements."""
         values = dict(zip(self.names, inputs, strict=True))
+        objects = {name: list(values[name]) for name in self.objects}
+        versions = _versions(objects)
+        for name, structure in self.objects.items():
+            values[name] = unflattened(objects[name], structure)
         for name in self.changed & values.keys():
             values[name] = pytree.tree_map_only(torch.Tensor, torch.clone, values[name])
         later = _tensors_of(values[name] for name in self.read_later & values.keys())
@@ -475,6 +485,12 @@ class TorchPart(nn.Module):
                     restored.enter_context(unchanged(each))
             restored.enter_context(self._in_modes())
             result = self.function(**values, **held)
+        for name, structure in self.objects.items():
+            left, now = flattened(values[name])
+            if now != structure or any(map(operator.is_not, left, objects[name])):
+                raise CannotFollow(_("it changes {name} in place", name=name))
+        if versions != _versions(objects):
+            raise CannotFollow(_("it changes a tensor in place before it returns"))
         if not all(map(_same, later, before)):
             raise CannotFollow(_("it changes a tensor in place before it returns"))
         return result
@@ -484,7 +500,7 @@ class TorchPart(nn.Module):
             each if spec.is_leaf() else pytree.tree_unflatten(pytree.tree_leaves(each), spec)
             for each, spec in zip(inputs, self.given, strict=True)
         ]
-        leaves, spec = pytree.tree_flatten(self.result(*given))
+        leaves, spec = flattened(self.result(*given))
         same = spec == self.spec and all(
             type(leaves[index]) is type(value) and leaves[index] == value
             for index, value in self.constants.items()
@@ -647,6 +663,16 @@ class Function:
                 raise CannotFollow(_("the code around it reads variables of another function"))
         return self.code
 
+    def line_of_write(self, name: str, before: int) -> int:
+        """Return the line of the last statement before a line that sets a variable; 0 for none."""
+        simple = (ast.Assign, ast.AnnAssign, ast.AugAssign)
+        lines = [
+            each.lineno
+            for each in own_nodes(self._tree)
+            if isinstance(each, simple) and each.lineno < before and name in names_written([each])
+        ]
+        return max(lines, default=0)
+
     def call_of(self, place: Place) -> _Call:
         return self._calls[place]
 
@@ -806,7 +832,7 @@ class _Call:
             if not self.is_tail:
                 end = hooked("take", [local_values(), texts])
                 body.append(ast.Return(end))
-            made = ast.parse("def torch_part(): pass").body[0]
+            made = ast.parse(f"def {_PART}(): pass").body[0]
             assert isinstance(made, ast.FunctionDef)
             made.body = body
             made.args = ast.arguments(
@@ -815,12 +841,12 @@ class _Call:
             for each in made.body:
                 locate(each, self.body[0])
             owner = self._owner
-            code = owner._compiled(made, "torch_part")
+            code = owner._compiled(made, _PART)
             if code.co_freevars:
                 raise CannotFollow(_("it calls super()"))
             known = owner.function.__globals__
             # The globals stay the model's; only the hook is added when it is called.
-            self._made = FunctionType(code, known, "torch_part")
+            self._made = FunctionType(code, known, _PART)
         return self._made
 
 
@@ -870,6 +896,18 @@ class Split:
                 each.function.__code__ = each.original
             torch.distributions.Distribution.set_default_validate_args(validate)
 
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Run the body with the functions as they were: it computes values, and traces nothing."""
+        before = [(each.function, each.function.__code__) for each in self._functions]
+        for each in self._functions:
+            each.function.__code__ = each.original
+        try:
+            yield
+        finally:
+            for function, code in before:
+                function.__code__ = code
+
     @property
     def selects(self) -> bool:
         """Return whether both sides of a branch are computed anywhere."""
@@ -916,6 +954,9 @@ class Split:
         traceback = error.__traceback__
         while traceback is not None:
             frame = traceback.tb_frame
+            if frame.f_code.co_name == _PART or frame.f_code is _called.__code__:
+                # What a part calls is not traced.
+                break
             frames.append(frame)
             column = _column(frame.f_code, traceback.tb_lasti)
             places.append((partial(self._function_of, frame), traceback.tb_lineno, column))
@@ -975,7 +1016,7 @@ class Split:
             if code in (known.original, known.code):
                 return known
         is_known = is_users_file(code.co_filename) or _DISTRIBUTIONS in code.co_filename
-        if not is_known or code.co_name == "torch_part":
+        if not is_known:
             return None
         if code not in self._searched:
             self._searched[code] = self._found(frame)
@@ -1053,7 +1094,7 @@ class Split:
         function = next(each for each in self._functions if id(each) == owner)
         call = function.call_of((line, column))
         values = {name: names[name] for name in call.reads if name in names}
-        inputs = {name: each for name, each in values.items() if _has_proxy(each)}
+        inputs = {name: each for name, each in values.items() if _has_traced(each)}
         held = {name: each for name, each in values.items() if name not in inputs}
         if not call.is_tail and inputs.keys() & call.filled:
             # A list may become longer for other inputs only.
@@ -1065,8 +1106,18 @@ class Split:
         if not inputs and not _has_proxies_inside(held):
             return _results(call, call.function()(**held, **missing), held)
         held = {name: _narrowed(each, name, call.body) for name, each in held.items()}
+        for name, value in held.items():
+            if any(isinstance(each, Iterator) for each in pytree.tree_leaves(value)):
+                # It would be at its end after one call.
+                text = _("it reads {name}, an iterator", name=name)
+                raise CannotFollow(text, function.line_of_write(name, call.line.line))
         if _has_proxies_inside(held):
             raise CannotFollow(_("it reads an object with traced values"))
+        objects: dict[str, Nest] = {}
+        for name, value in inputs.items():
+            parts, structure = flattened(value)
+            if isinstance(structure, Nest):
+                inputs[name], objects[name] = parts, structure
         part = TorchPart(
             call.function(),
             tuple(inputs),
@@ -1077,6 +1128,7 @@ class Split:
             changes_state=self._changes_state,
             read_later=self._read_later(function, call, names) if call.is_tail else (),
         )
+        part.objects = objects
         self.parts.append(part)
         result = self.tracer.call_part(part, call.title, tuple(inputs.values()))
         return _results(call, result, values)
@@ -1100,14 +1152,18 @@ class Split:
         """Return why a module runs in torch as a whole; ``None`` if it is traced."""
         return self._whole.get(module)
 
-    def part_of(self, module: nn.Module, reason: str) -> TorchPart:
-        """Return the call of a module as a part."""
+    def part_of(self, module: nn.Module, reason: str, objects: Mapping[str, Nest]) -> TorchPart:
+        """Return the call of a module as a part.
+
+        `objects`: the structures of its arguments, if there are objects among them.
+        """
         line = forward_line(module) or SourceLine(file="", line=0)
         names = ("args", "kwargs")
         held = {"module": module, "is_model": module is self._model}
         part = TorchPart(
             _called, names, held, names, reason, line, changes_state=self._changes_state
         )
+        part.objects = {**objects}
         self.parts.append(part)
         return part
 
@@ -1136,7 +1192,14 @@ class Split:
         dtype = torch.float64 if isinstance(self.tracer.value_of(operand), float) else torch.int64
         if operand.target == "item":
             return self.tracer.proxy(operand.all_input_nodes[0]).reshape(()).to(dtype)
-        return self.tracer.create_proxy("call_function", torch.tensor, (operand,), {"dtype": dtype})
+        number = self.tracer.proxy(operand)
+        return self.tracer.create_proxy("call_function", torch.tensor, (number,), {"dtype": dtype})
+
+    def _number(self, value: Any, dtype: torch.dtype) -> Any:
+        """Return a number as a tensor."""
+        if isinstance(value, fx.Proxy):
+            return self._as_tensor(value.node).to(dtype)
+        return torch.tensor(value, dtype=dtype)
 
     @staticmethod
     def take(values: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -1230,18 +1293,19 @@ class Split:
             self.tracer.value_of(each.node) if isinstance(each, fx.Proxy) else each
             for each in (then, other)
         ]
-        if numbers and any(plain) and not (all(plain) and then == other):
+        are_numbers = [type(each) in (bool, int, float) for each in values]
+        if numbers and any(are_numbers) and not (all(plain) and then == other):
             # A number beside a tensor takes its dtype.
             kinds = [each.dtype for each in values if isinstance(each, torch.Tensor)]
             dtype = kinds[0] if kinds else torch.result_type(*values)
-            values = [
-                torch.tensor(each, dtype=dtype) if is_number else each
-                for each, is_number in zip(values, plain, strict=True)
-            ]
             then, other = (
-                value if is_number else each
-                for value, each, is_number in zip(values, (then, other), plain, strict=True)
+                self._number(each, dtype) if is_number else each
+                for each, is_number in zip((then, other), are_numbers, strict=True)
             )
+            values = [
+                torch.tensor(value, dtype=dtype) if is_number else value
+                for value, is_number in zip(values, are_numbers, strict=True)
+            ]
         if all(isinstance(each, torch.Tensor) for each in values):
             one, two = values
             if one.shape == two.shape and one.dtype == two.dtype:
@@ -1271,13 +1335,18 @@ def _has_line(function: FunctionType, file: str, line: int) -> bool:
     return code.co_filename == file and code.co_firstlineno <= line <= last
 
 
+def _versions(values: Any) -> list[int]:
+    """Return how often each tensor of a nest has been changed in place."""
+    tensors = [each for each in pytree.tree_leaves(values) if isinstance(each, torch.Tensor)]
+    return [0 if each.is_inference() else each._version for each in tensors]
+
+
 def _called(args: Any, kwargs: Any, module: nn.Module, is_model: bool) -> Any:
-    given = [each for each in pytree.tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
-    before = [0 if each.is_inference() else each._version for each in given]
+    before = _versions((args, kwargs))
     result = module(*args, **kwargs)
     if is_model:
         return plain(result)
-    if before != [0 if each.is_inference() else each._version for each in given]:
+    if before != _versions((args, kwargs)):
         raise CannotFollow(_("it changes a tensor in place before it returns"))
     return result
 
@@ -1319,6 +1388,11 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def _has_proxy(value: Any) -> bool:
     return any(isinstance(each, fx.Proxy) for each in pytree.tree_leaves(value))
+
+
+def _has_traced(value: Any) -> bool:
+    """Return whether a traced value is in a nest, or in an object that it holds."""
+    return _has_proxy(value) or any(isinstance(each, fx.Proxy) for _path, each in leaves(value))
 
 
 def _has_proxies_inside(held: Mapping[str, Any]) -> bool:

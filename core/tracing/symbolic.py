@@ -27,7 +27,7 @@ from lowerscope.core.model.problems import is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.opened_model import without_compiling
-from lowerscope.core.sources.pytree import CallSpec, plain
+from lowerscope.core.sources.pytree import CallSpec, Nest, flattened, plain, unflattened
 from lowerscope.core.tracing.evaluated_nodes import EvaluatedNodes
 from lowerscope.core.tracing.example_run import may_write, memory_of, run_eagerly, tensors_in
 from lowerscope.core.tracing.splitting import OF_SHAPE, Split, TorchPart
@@ -572,6 +572,11 @@ class _SplitTracer(_Tracer):
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _SplitProxy(node, self)
 
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        with super()._evaluating(), self._split.suspended():
+            yield
+
     def values_of(self, node: fx.Node, *, content: bool) -> list[Any]:
         """Return a node's value on the example inputs, and on others that the model takes."""
         values = [self._value_in(self._values, node, content=content)]
@@ -593,8 +598,14 @@ class _SplitTracer(_Tracer):
         reason = None if self._evaluates else self._split.whole(m)
         if reason is None:
             return super().call_module(m, forward, args, kwargs)
-        part = self._split.part_of(m, reason)
-        return self.call_part(part, type(m).__name__.lower(), (args, kwargs))
+        inputs: list[Any] = [args, kwargs]
+        objects: dict[str, Nest] = {}
+        for index, name in enumerate(("args", "kwargs")):
+            leaves, structure = flattened(inputs[index])
+            if isinstance(structure, Nest):
+                inputs[index], objects[name] = leaves, structure
+        part = self._split.part_of(m, reason, objects)
+        return self.call_part(part, type(m).__name__.lower(), tuple(inputs))
 
     def root_call(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         if self._split.whole(self.root) is None:
@@ -623,7 +634,7 @@ class _SplitTracer(_Tracer):
         for values in self._values_of_all(nodes):
             try:
                 with self._evaluating():
-                    results.append(pytree.tree_flatten(part.result(*values)))
+                    results.append(flattened(part.result(*values)))
             except CannotFollow:
                 raise
             except Exception:
@@ -636,11 +647,11 @@ class _SplitTracer(_Tracer):
             raise CannotFollow(_("the number of its results depends on the data"))
         outputs = part.settle(leaves, spec, [each for each, _other in others])
         if not outputs and all(each == leaves for each, _other in others):
-            return pytree.tree_unflatten(leaves, spec)
+            return unflattened(leaves, spec)
         proxy: Any = self.create_proxy("call_module", name, inputs, {})
         made = dict(part.constants)
         made |= {index: proxy[number] for number, index in enumerate(outputs)}
-        return pytree.tree_unflatten([made[index] for index in range(len(leaves))], spec)
+        return unflattened([made[index] for index in range(len(leaves))], spec)
 
     def _values_of_all(self, nodes: Any) -> Iterator[Any]:
         found: dict[fx.Node, list[Any]] = {}

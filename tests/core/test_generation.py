@@ -116,3 +116,32 @@ def test_a_range_that_ends_before_the_tokens_is_named(pipeline: Pipeline) -> Non
 
 def test_a_source_without_a_step_says_what_to_define(pipeline: Pipeline) -> None:
     assert "next_inputs" in problem_of(pipeline.answer, GenerationQuery(recipe("Holds"), 4)).todo
+
+
+MISNAMED = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(9, 4)
+        self.out = nn.Linear(4, 9)
+
+    def forward(self, ids):
+        return self.out(self.embedding(ids))
+
+example_inputs = (torch.tensor([[1, 2]]),)
+
+def next_inputs(outputs, token):
+    return {"tokens": token}
+"""
+
+
+def test_a_fault_of_the_next_inputs_is_not_one_of_the_example_inputs(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(MISNAMED)
+    query = GenerationQuery(Recipe(source=Source(spec=str(file))), 4)
+    assert problem_of(pipeline.answer, query).what.startswith("next_inputs gives tokens")

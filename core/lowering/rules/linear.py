@@ -74,6 +74,8 @@ def bilinear(
 @rule(
     *(torch.matmul, torch.mm, torch.bmm, torch.mv, torch.dot, torch.vdot, operator.matmul),
     *("matmul", "mm", "bmm", "mv", "dot", "__matmul__", aten.matmul.default, aten.mm.default),
+    # Of a sparse matrix, which is dense here.
+    *(torch.sparse.mm, torch.spmm, aten._sparse_mm.default),
     *(aten.bmm.default, aten.mv.default, aten.dot.default),
 )
 def matmul(b: NodeBuilder, input: Value, other: Value) -> Value:
@@ -89,7 +91,7 @@ def int_mm(b: NodeBuilder, input: Value, mat2: Value) -> Value:
     return b.emit(op.matmul(input, mat2, out_dtype="int32"))
 
 
-@rule(torch.addmm, "addmm", aten.addmm.default)
+@rule(torch.addmm, "addmm", aten.addmm.default, torch.sparse.addmm, aten._sparse_addmm.default)
 def addmm(
     b: NodeBuilder, input: Value, mat1: Value, mat2: Value, *, beta: Any = 1, alpha: Any = 1
 ) -> Value:

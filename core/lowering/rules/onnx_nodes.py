@@ -20,6 +20,7 @@ from lowerscope.core.lowering.values import (
     Value,
     dtype_of,
     is_float,
+    is_size,
     is_tensor,
     rank_of,
     scalar,
@@ -42,9 +43,8 @@ def onnx_node(b: NodeBuilder, module: OnnxNode, *inputs: Value) -> Value:
     if module.kind in _SEQUENCES or any(isinstance(each, (tuple, list)) for each in inputs):
         raise Refused(_("it computes with a sequence of tensors"))
     node = module.proto
-    given = importer.onnx_input(inputs)
-    if module.kind not in _ON_SHAPES:
-        given = importer.onnx_input(as_tensor(b, each) for each in inputs)
+    takes = _shape_itself if module.kind in _ON_SHAPES else as_tensor
+    given = importer.onnx_input(takes(b, each) for each in inputs)
     halves = {dtype_of(each) for each in given if is_tensor(each)} & set(HALF)
     half = halves.pop() if halves and module.kind not in _EXACT else ""
     if half:
@@ -68,6 +68,15 @@ def onnx_node(b: NodeBuilder, module: OnnxNode, *inputs: Value) -> Value:
         raise Refused(_("TVM's importer does not compute all of its outputs"))
     results = tuple(_rounded(b, b.emit(members[index]), half) for index in wanted)
     return results[0] if len(results) == 1 else results
+
+
+def _shape_itself(b: NodeBuilder, value: Value) -> Value:
+    """Return the shape or the size that a variable is bound to, as which converters know it."""
+    if isinstance(value, relax.Var) and not is_tensor(value):
+        bound = b.lookup_binding(value)
+        if isinstance(bound, relax.ShapeExpr) or is_size(bound):
+            return bound
+    return value
 
 
 @cache
@@ -112,7 +121,7 @@ def _rounded(b: NodeBuilder, value: Value, half: str) -> Value:
 _ON_SHAPES = frozenset(
     {
         *("Reshape", "Resize", "ConstantOfShape", "Gather", "Slice", "Shape", "Expand", "Concat"),
-        *("Equal", "Where", "Cast", "CastLike", "Squeeze"),
+        *("Equal", "Where", "Cast", "CastLike", "Squeeze", "Unsqueeze"),
     }
 )
 """Operators whose converters take the shapes that others return in place of tensors."""
@@ -318,7 +327,9 @@ def _check_recurrent(
         or any(each is not None for each in state[len(_STATE[kind]) :])
     ):
         raise Refused(_("some of its options are not lowered"))
-    if not isinstance(steps, int) or steps > _MOST_STEPS:
+    if not isinstance(steps, int):
+        raise Refused(_("the length of its sequence is not fixed"))
+    if steps > _MOST_STEPS:
         raise Refused(_("its sequence has more than {most} steps", most=_MOST_STEPS))
 
 

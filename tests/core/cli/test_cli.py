@@ -241,6 +241,8 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "sample:fashion_mlp", "--warm-up", "0"], ["--warm-up", "1 to 100000"]),
         (["run", "sample:fashion_mlp", "--threads", "-1"], ["--threads"]),
         (["run", "sample:fashion_mlp", "--threads", "9999"], ["--threads", "1 to 1024"]),
+        (["run", "sample:fashion_mlp", "--tokens", "0"], ["--tokens", "from 1"]),
+        (["run", "sample:fashion_mlp", "--tokens", "-1"], ["--tokens", "from 1"]),
         (["show", "sample:mlp_tvmscript", "--stage", "fx"], ["IRModule"]),
         (["export", "sample:matmul_relu", "--output", str(a_file)], ["a_file"]),
     ]

@@ -877,3 +877,139 @@ class Sparse(nn.Module):
 def test_sparse_tensors_stay_in_torch() -> None:
     places = torch.tensor([[0, 1, 2, 5], [1, 2, 0, 4]])
     check(Sparse(), (places, torch.randn(4)), (places.flip(0), torch.randn(4)), lowered=1)
+
+
+def by_a_count(x: torch.Tensor) -> torch.Tensor:
+    count = x[x[:, 0] > 0].shape[0] + 1
+    y = x * 2
+    if count > 2:
+        y = y + 1
+    return y.relu()
+
+
+def test_a_branch_on_a_size_of_data_selects() -> None:
+    x = torch.randn(3, 4)
+    _traced, in_torch = check(Calls(by_a_count), (x,), (x.abs(),), (-x.abs(),), lowered=3)
+    assert not any(each.startswith("if_line") for each in in_torch), in_torch
+
+
+class Reporting(nn.Module):
+    """Layers of which the first that is sure ends the model, with how sure it is and which."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> dict[str, Any]:
+        for index, layer in enumerate(self.layers):
+            x = layer(x).tanh()
+            most = x.abs().max().item()
+            if most > 0.9:
+                return {"x": x, "most": most, "index": index}
+        return {"x": x * 0.5, "most": 0.0, "index": -1}
+
+
+def test_numbers_beside_the_result_of_a_branch_are_selected() -> None:
+    x = torch.randn(3, 4)
+    _traced, in_torch = check(Reporting(), (x,), (x * 20,), (x * 0,), lowered=6)
+    assert not in_torch
+
+
+class Held:
+    """Rows, and how many there are."""
+
+    def __init__(self, rows: torch.Tensor, count: int) -> None:
+        self.rows = rows
+        self.count = count
+
+
+class Halving(nn.Module):
+    """A loop over the tensor in an object, whose result is in another one."""
+
+    def forward(self, held: Held) -> Held:
+        rows = held.rows
+        while float(rows.abs().max()) > 1:
+            rows = rows * 0.5
+        return Held(rows, held.count)
+
+
+class OfObjects(nn.Module):
+    """Modules that pass objects with tensors on, and a loop that reads one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.halving = Halving()
+        self.last = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        held = self.halving(Held(self.first(x), x.shape[0]))
+        for row in held.rows.sum(1).tolist():
+            held = Held(held.rows + row, held.count)
+        return self.last(held.rows) * held.count
+
+
+def test_objects_with_tensors_enter_and_leave_what_runs_in_torch() -> None:
+    x = torch.randn(3, 4)
+    check(OfObjects(), (x,), (x * 20,), (-x * 5,), lowered=3)
+
+
+class ByIterator(nn.Module):
+    """An iterator over rows that a loop takes from as often as data say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.last = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.first(x)
+        rows = iter(y)
+        total = torch.zeros(4)
+        for kind in x[:, 0].gt(0).tolist():
+            total = total + (next(rows) if kind else 1)
+        return self.last(total)
+
+
+class Calling(nn.Module):
+    """A loop that runs in torch and calls a function with statements that do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = ByIterator()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        once = self.inner(x)
+        total = torch.zeros(2)
+        for row in (once * x.sum()).tolist():
+            if row > 0:
+                total = total + self.inner(x * row)
+        return total + once
+
+
+@pytest.mark.parametrize("model", [ByIterator(), Calling()], ids=lambda each: type(each).__name__)
+def test_an_iterator_stays_with_what_it_reads(model: nn.Module) -> None:
+    x = torch.randn(3, 4)
+    check(model, (x,), (-x,), (x.abs(),), lowered=2)
+
+
+@torch.compile(backend="eager")
+def compiled_branch(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if x.sum() > 0 else x - 1
+
+
+class OfCompiled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        while x.abs().max() > 1:
+            x = x * 0.5
+        return compiled_branch(x).relu() * 3
+
+
+def test_a_compiled_function_is_traced_with_the_model() -> None:
+    x = torch.randn(3, 4)
+    check(OfCompiled(), (x,), (-x * 4,), lowered=3)

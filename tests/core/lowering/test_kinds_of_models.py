@@ -109,6 +109,11 @@ SPARSE = """
         return dense.{layout}(), torch.randn(4, 2)
 """
 
+SPARSE_PRODUCTS = SPARSE.replace(
+    "(adjacent @ x).relu() + 1",
+    "torch.sparse.addmm(x, adjacent, torch.sparse.mm(adjacent, x)) + torch.spmm(adjacent, x)",
+)
+
 HELD_SPARSE = """
     class Own(nn.Module):
         def __init__(self):
@@ -180,6 +185,17 @@ MEMBERS = """
 """
 
 
+def test_inputs_that_a_model_is_tried_on_fail_silently(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "kind.py"
+    text = SPARSE.format(layout="to_sparse").replace("adjacent @ x", "adjacent.coalesce().values()")
+    file.write_text("import torch\nfrom torch import nn\n" + textwrap.dedent(text))
+    # Among the indices that it is tried on, some are too large.
+    assert Pipeline().stages(Recipe(source=Source(spec=str(file), entry="make"))).lowered
+    assert "Error" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "lowered"),
     [
@@ -194,6 +210,7 @@ MEMBERS = """
         pytest.param(COMPLEX, 0, id="complex"),
         pytest.param(SPARSE.format(layout="to_sparse"), 2, id="COO"),
         pytest.param(SPARSE.format(layout="to_sparse_csr"), 2, id="CSR"),
+        pytest.param(SPARSE_PRODUCTS.format(layout="to_sparse"), 4, id="products of torch.sparse"),
         pytest.param(HELD_SPARSE, 3, id="names of a graph"),
         pytest.param(OPERATOR, 1, id="operator with a size of data"),
     ],

@@ -101,6 +101,30 @@ def test_a_model_of_onnx_gives_what_onnxruntime_does(tmp_path: Path, strategy: A
     assert {"conv.weight", "conv.bias", "weight"} <= set(names)
 
 
+def test_a_state_of_a_named_size_is_lowered(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", ["x"], ["shape"]),
+        node("Gather", ["shape", "first"], ["size"]),
+        node("Unsqueeze", ["size", "axes"], ["sizes"]),
+        node("Concat", ["two", "sizes"], ["wanted"], axis=0),
+        node("ConstantOfShape", ["wanted"], ["state"]),
+        node("Transpose", ["x"], ["across"], perm=[1, 0]),
+        node("Concat", ["across", "state"], ["y"], axis=0),
+    ]
+    arrays = {"first": np.int64(0), "axes": np.array([0]), "two": np.array([2])}
+    path = saved(tmp_path / "net.onnx", nodes, ["batch", 3], arrays, ["y"])
+    recipe = msgspec.structs.replace(
+        Recipe(source=Source(spec=str(path))),
+        inputs=(parse_input("x=batch,3"),),
+        dimensions=(Dimension(name="batch", low=1, high=8),),
+    )
+    pipeline = Pipeline()
+    lowered = pipeline.stages(recipe).lowered
+    assert lowered is not None
+    assert not [name for name, each in lowered.nodes.items() if each.strategy == "library"]
+    assert pipeline.answer(RunQuery(recipe)).verdict == "match"
+
+
 def test_dimensions_of_onnx_have_names(tmp_path: Path) -> None:
     path = mixed(tmp_path / "net.onnx", "batch")
     recipe = Recipe(source=Source(spec=str(path)))

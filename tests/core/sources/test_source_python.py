@@ -135,6 +135,16 @@ def test_the_model_that_a_builder_has_made_is_meant(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "lines",
+    ["net = Net(5)\nmodel = Net(4)", "def model(): return Net(4)", "model = Net(4)\nb = Net()"],
+)
+def test_what_a_file_calls_its_model_is_meant(tmp_path: Path, lines: str) -> None:
+    found = opened(write(tmp_path, f"{NET}\n{lines}\n")).model
+    assert found is not None
+    assert found.linear.out_features == 4
+
+
+@pytest.mark.parametrize(
     ("line", "title"),
     [
         ("model = Net()", "Net"),
