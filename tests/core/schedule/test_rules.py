@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import tvm
 from tvm import relax, te, tirx, topi
 
+from lowerscope.core.build.build import compile_function
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.recipe import Recipe, Source, Step
@@ -156,3 +158,12 @@ def test_the_model_is_scheduled_by_rules_but_for_what_has_a_schedule(
 
 def by_hand(function: str, *steps: Primitive) -> Kept:
     return Kept(function=function, primitives=steps)
+
+
+@pytest.mark.parametrize("size", [(128, 56, 56), (64, 24, 40)])
+def test_rows_that_vectors_do_not_divide_are_stored_as_vectors(size: tuple[int, ...]) -> None:
+    x = te.placeholder((1, *size), name="x")
+    _found, function = scheduled_by_rule(te.create_prim_func([x, topi.nn.relu(x)]), WIDE)
+    text = compile_function("relu", function, WIDE).mod.inspect_source("ll")
+    assert re.search(r"store <\d+ x float>", text)
+    assert not re.search(r"(div|rem) <\d+ x i", text)
