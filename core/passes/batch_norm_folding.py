@@ -1,7 +1,9 @@
-"""The step that folds batch norms into the convolutions before them.
+"""The step that folds batch norms into the convolutions before them, or else into two constants.
 
 TVM's own ``FoldBatchnormToConv2D`` leaves the scaling of the weights to ``FoldConstant``, which
 compiles each operation for itself, takes no convolution that has a bias, and renames everything.
+``DecomposeOpsForInference`` makes four operations of a norm that is left, and a tuple of which
+the first member is read: ``FuseOps`` fuses no activation across it.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ FOLD_BATCH_NORM = "FoldBatchNorm"
 _CONVOLUTIONS = ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d")
 _BATCH_NORM = "relax.nn.batch_norm"
 _FLOATS = ("float16", "float32", "float64")
+_SCALED = ("float32", "float64")
+"""Dtypes in which a factor and an offset round no worse than the statistics."""
 
 _Array = np.ndarray[Any, Any]
 
@@ -30,6 +34,7 @@ def fold_batch_norm(module: tvm.IRModule) -> tvm.IRModule:
 
     That is exact for the statistics that a norm has in inference. The variable of the norm's
     result stays, and the convolution gets a new one of the same name, as its value is another.
+    Other norms become a multiplication and an addition, as they are computed in torch.
     """
     folded = {}
     for variable, function in module.functions_items():
@@ -62,15 +67,16 @@ def unfolded(function: relax.Function) -> Unfolded | None:
 
 @dataclass(frozen=True)
 class _Folded:
-    """A convolution with the operators folded into it.
+    """A convolution with the operators folded into it, or a norm that is folded into none.
 
+    `scaled`: the convolution whose weights take the factors, or the norm.
     `gone`: Variables of the bindings that are folded: an addition of a bias, and the norm.
     `result`: the variable of the norm's first result.
     `axis`: of the channels in `result`.
     `scale`, `shift`: Factor and offset of each channel.
     """
 
-    convolution: relax.VarBinding
+    scaled: relax.VarBinding
     gone: tuple[relax.Var, ...]
     result: relax.Var
     axis: int
@@ -113,24 +119,23 @@ class _Folding:
         found = [each for each in self.foldings() if isinstance(each, _Folded)]
         if not found:
             return None
-        by_convolution = {each.convolution.var: each for each in found}
+        by_scaled = {each.scaled.var: each for each in found}
         by_result = {each.result: each for each in found}
         gone = {variable for each in found for variable in each.gone}
-        convolved: dict[relax.Var, relax.Var] = {}
+        scaled: dict[relax.Var, relax.Var] = {}
         builder = relax.BlockBuilder()
         blocks = []
         for block in self._blocks:
             bindings: list[Any] = []
             for binding in block.bindings:
-                if binding.var in by_convolution:
-                    fold = by_convolution[binding.var]
-                    value = builder.normalize(_scaled(binding.value, fold.scale))
+                if binding.var in by_scaled:
+                    value = builder.normalize(_scaled(binding.value, by_scaled[binding.var]))
                     kind = type(binding.var)
-                    convolved[binding.var] = kind(binding.var.name, binding.var.ty)
-                    bindings.append(relax.VarBinding(convolved[binding.var], value))
+                    scaled[binding.var] = kind(binding.var.name, value.ty)
+                    bindings.append(relax.VarBinding(scaled[binding.var], value))
                 elif binding.var in by_result:
                     fold = by_result[binding.var]
-                    value = builder.normalize(_shifted(convolved[fold.convolution.var], fold))
+                    value = builder.normalize(_shifted(scaled[fold.scaled.var], fold))
                     bindings.append(relax.VarBinding(binding.var, value))
                 elif binding.var not in gone:
                     bindings.append(binding)
@@ -155,38 +160,49 @@ class _Folding:
         if norm.value.attrs.training:
             return _("it is in training mode")
         arrays = [self._array(each) for each in norm.value.args[1:]]
-        data, gone, bias = norm.value.args[0], [norm.var], None
-        added = self._only_call(data, ("relax.add",))
-        if added is not None:
-            bias, data = self._array(added.value.args[1]), added.value.args[0]
-            gone.append(added.var)
-            if bias is None:
-                return _("the bias before it is not a constant")
-        convolution = self._only_call(data, _CONVOLUTIONS)
-        if convolution is None:
-            return _("it does not follow a convolution whose result nothing else reads")
         if any(each is None for each in arrays):
             return _("its statistics are not constants")
-        attrs = convolution.value.attrs
-        axis = str(attrs.out_layout or attrs.data_layout).index("C")
-        weight = self._array(convolution.value.args[1])
-        rank = len(binding.var.ty.shape.values)
-        if weight is None:
-            return _(
-                "the weights of {convolution} are not constants", convolution=convolution.var.name
-            )
-        if int(norm.value.attrs.axis) % rank != axis:
-            return _("it normalises an axis other than the channels")
-        if bias is not None and not _is_per_channel(bias, axis, rank):
-            return _("the bias before it is not one value per channel")
+        rank = binding.var.ty.ndim
+        if rank < 1:
+            return _("its rank is not known")
+        axis = int(norm.value.attrs.axis) % rank
         gamma, beta, mean, variance = (np.asarray(each, "float64") for each in arrays)
         scale = (gamma if norm.value.attrs.scale else 1.0) / np.sqrt(
             variance + float(norm.value.attrs.epsilon)
         )
         shift = (beta if norm.value.attrs.center else 0.0) - mean * scale
+        into = self._convolution(norm.value.args[0], axis, rank)
+        if into is None:
+            if str(binding.var.ty.dtype) not in _SCALED:
+                return _("it follows no convolution, and is of half precision")
+            return _Folded(norm, (), binding.var, axis, scale, shift)
+        convolution, bias, gone = into
         if bias is not None:
             shift = shift + bias.reshape(-1).astype("float64") * scale
-        return _Folded(convolution, tuple(gone), binding.var, axis, scale, shift)
+        return _Folded(convolution, (*gone, norm.var), binding.var, axis, scale, shift)
+
+    def _convolution(
+        self, data: Any, axis: int, rank: int
+    ) -> tuple[relax.VarBinding, _Array | None, tuple[relax.Var, ...]] | None:
+        """Return the convolution that a norm of `data` can be folded into, if there is one.
+
+        With it, the bias that is added to its result, and the variable of the sum.
+        """
+        bias: _Array | None = None
+        gone: tuple[relax.Var, ...] = ()
+        added = self._only_call(data, ("relax.add",))
+        if added is not None:
+            bias, data = self._array(added.value.args[1]), added.value.args[0]
+            if bias is None or not _is_per_channel(bias, axis, rank):
+                return None
+            gone = (added.var,)
+        convolution = self._only_call(data, _CONVOLUTIONS)
+        if convolution is None or self._array(convolution.value.args[1]) is None:
+            return None
+        attrs = convolution.value.attrs
+        if str(attrs.out_layout or attrs.data_layout).index("C") != axis:
+            return None
+        return convolution, bias, gone
 
     def _only_call(self, variable: Any, operators: Sequence[str]) -> relax.VarBinding | None:
         """Return the binding of a variable that is read once, if it calls one of some operators."""
@@ -219,22 +235,29 @@ def _is_per_channel(bias: _Array, axis: int, rank: int) -> bool:
     return bias.ndim <= rank and all(size == 1 for at, size in enumerate(shape) if at != axis)
 
 
-def _scaled(call: Any, scale: _Array) -> Any:
-    """Return a convolution with its weights scaled by output channel."""
+def _scaled(call: Any, fold: _Folded) -> Any:
+    """Return a convolution with its weights scaled by output channel, or the product of a norm."""
+    if _operator(call) == _BATCH_NORM:
+        return relax.op.multiply(call.args[0], _by_channel(fold.scale, fold))
     weight = _data(call.args[1].value)
     shape = [1] * weight.ndim
     shape[str(call.attrs.kernel_layout).index("O")] = -1
-    scaled = (weight.astype("float64") * scale.reshape(shape)).astype(weight.dtype)
+    scaled = (weight.astype("float64") * fold.scale.reshape(shape)).astype(weight.dtype)
     return relax.Call(
         call.op, [call.args[0], relax.const(scaled, str(scaled.dtype))], call.attrs, call.ty_args
     )
 
 
 def _shifted(variable: relax.Var, fold: _Folded) -> Any:
-    shape = [1] * len(variable.ty.shape.values)
+    return relax.op.add(variable, _by_channel(fold.shift, fold))
+
+
+def _by_channel(values: _Array, fold: _Folded) -> Any:
+    """Return one constant per channel, of the dtype and rank of a norm's result."""
+    kind = fold.result.ty
+    shape = [1] * kind.ndim
     shape[fold.axis] = -1
-    dtype = str(variable.ty.dtype)
-    return relax.op.add(variable, relax.const(fold.shift.reshape(shape), dtype))
+    return relax.const(values.reshape(shape), str(kind.dtype))
 
 
 def _data(tensor: tvm.runtime.Tensor) -> _Array:

@@ -651,7 +651,8 @@ OWN_PASSES = (
             "inference, a batch norm multiplies each channel by a constant and adds another. If "
             "weights, bias and statistics are constants, this is done to the weights once, with or "
             "without a bias in between. The convolution then has other values than torch's, and is "
-            "not compared; the result of the norm is.\n\nThis step is Lowerscope's own: "
+            "not compared; the result of the norm is. A norm that follows no such convolution "
+            "becomes a multiplication and an addition.\n\nThis step is Lowerscope's own: "
             "FoldBatchnormToConv2D of TVM takes no convolution with a bias, and FoldConstant then "
             "compiles some hundred small operations for a ResNet."
         ),

@@ -19,7 +19,7 @@ from tvm.s_tir import SBlock, SBlockRealize
 
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.ir.relax import Bindings
-from lowerscope.core.ir.tensorir import divides_by_data
+from lowerscope.core.ir.tensorir import collected, divides_by_data
 from lowerscope.core.model.module_steps import BindingEffect
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
 from lowerscope.core.model.recipe import Step, step_text
@@ -207,8 +207,9 @@ _build: ContextVar[Build] = ContextVar("build", default=_TVM)
 def compiled_once(check: Callable[[], None]) -> Iterator[None]:
     """Compile equal functions only once in the body.
 
-    TVM's FoldConstant compiles a function for each call that it folds, which takes 50 ms of the
-    processor, and runs it once. Layers of one shape call one function.
+    TVM's FoldConstant compiles a function for each call that it folds, and runs it once. Layers of
+    one shape call one function. Most functions move data or compute each element by itself: LLVM's
+    optimisations make these no faster, and take 40 of the 50 ms that a compilation takes.
     """
     before = _build.set(_BuiltOnce(check))
     try:
@@ -236,9 +237,20 @@ class _BuiltOnce:
             # unfolded, and the run reports which call divides by zero.
             raise RuntimeError("an integer is divided by what may be zero")
         kept = with_cancellations(tvm.IRModule.from_expr(function))
-        built = _TVM(kept, target, *others)
+        built = _TVM(kept, target if _reduces(function) else _quick(target), *others)
         alike.append((function, context, built))
         return built
+
+
+def _reduces(function: tirx.PrimFunc) -> bool:
+    """Return whether a function has a block that several iterations write an element of."""
+    axes = (axis for each in collected(function.body, SBlock) for axis in each.iter_vars)
+    return any(int(axis.iter_type) == tirx.IterVar.CommReduce for axis in axes)
+
+
+def _quick(target: tvm.target.Target) -> tvm.target.Target:
+    """Return a target for which LLVM does not optimise."""
+    return tvm.target.Target({**target.export(), "opt-level": 0})
 
 
 tvm.register_global_func(_BUILD, lambda *given: _build.get()(*given), override=True)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import tvm
 import tvm_ffi
-from tvm import DataType, ir, tirx
+from tvm import ir, tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx.analysis import undefined_vars
@@ -194,7 +194,7 @@ def _no_strays(found: Sequence[Place]) -> None:
     for place in found:
         bound = place.realize.iter_values if place.is_block else [place.stmt.extent]
         for each in bound:
-            for variable in () if known(each) is not None else undefined_vars(each):
+            for variable in _variables(each):
                 owner = owners.get(variable)
                 if owner is not None and all(owner is not outer for outer in _around(found, place)):
                     raise StepFailed(
@@ -204,6 +204,12 @@ def _no_strays(found: Sequence[Place]) -> None:
                     )
 
 
+def _variables(value: Any) -> Sequence[Any]:
+    if known(value) is not None:
+        return ()
+    return (value,) if isinstance(value, tirx.Var) else undefined_vars(value)
+
+
 def _written_first(found: Sequence[Place]) -> None:
     """Reject a buffer that is read before it is written: TVM moves some too far."""
     made = set(_allocated(found))
@@ -211,16 +217,16 @@ def _written_first(found: Sequence[Place]) -> None:
     for index, place in enumerate(found):
         if not place.is_block or index in inside:
             continue
-        for region in place.stmt.reads:
+        for region in place.reads:
             if region.source in made and all(
-                not region.source.same_as(each.source) for each in place.stmt.writes
+                not region.source.same_as(each.source) for each in place.writes
             ):
                 raise StepFailed(
                     _("{name} would read {name2} before anything has written it"),
                     name=place.name,
                     name2=region.source.name,
                 )
-        made -= {region.source for region in place.stmt.writes}
+        made -= {region.source for region in place.writes}
 
 
 def _can_be_laid_out(found: Sequence[Place]) -> None:
@@ -234,10 +240,10 @@ def _can_be_laid_out(found: Sequence[Place]) -> None:
                 _("TVM mixes indices of 32 and 64 bits in {name}: it cannot be built"),
                 name=buffer.name,
             )
-    read = {region.source for place in found if place.is_block for region in place.stmt.reads}
+    read = {region.source for place in found if place.is_block for region in place.reads}
     for place in found:
         if place.is_block and "buffer_dim_align" in place.stmt.annotations:
-            for region in place.stmt.writes:
+            for region in place.writes:
                 if region.source in made and region.source not in read:
                     raise StepFailed(
                         _(
@@ -292,7 +298,7 @@ def _not_too_long(found: Sequence[Place]) -> None:
 
 def _not_too_large(old: Sequence[Place], new: Sequence[Place]) -> None:
     """Reject excessive buffers, such as those of paddings of many axes."""
-    before, after = _bytes(old), _bytes(new)
+    before, after = sum(each.bytes for each in old), sum(each.bytes for each in new)
     if after > MAX_BYTES and after > 2 * before:
         raise StepFailed(
             _("its buffers would take {after}, and before it {before}"),
@@ -301,16 +307,8 @@ def _not_too_large(old: Sequence[Place], new: Sequence[Place]) -> None:
         )
 
 
-def _bytes(found: Sequence[Place]) -> int:
-    whole = 0
-    for buffer in _allocated(found):
-        sizes = [known(extent) or 1 for extent in buffer.ty.shape]
-        whole += math.prod(sizes) * (DataType(str(buffer.ty.dtype)).bits + 7) // 8
-    return whole
-
-
 def _allocated(found: Sequence[Place]) -> list[Any]:
-    return [buffer for place in found if place.is_block for buffer in place.stmt.alloc_buffers]
+    return [buffer for place in found for buffer in place.allocated]
 
 
 @dataclass(frozen=True)
@@ -318,7 +316,7 @@ class Applied:
     """Result of a primitive.
 
     `sch`: the schedule after it; the one before is unchanged. `title`: its effect in words: ``split
-    k into 4 × 32``.
+    k into 4 × 32``; empty where it was not wanted.
     """
 
     sch: Schedule
@@ -333,6 +331,7 @@ def apply(
     target: tvm.target.Target,
     *,
     absent: Mapping[str, str] | None = None,
+    titled: bool = True,
 ) -> Applied:
     """Apply `primitive` to a copy of `sch`.
 
@@ -342,6 +341,7 @@ def apply(
     `outputs`: results of the earlier steps, by their ids.
     `absent`: why a step that is not in `outputs` is not, such as ``"step 2, which made this, is
         off"``, by its id.
+    `titled`: whether the result has a title.
     """
     entry = entry_of(primitive.name)
     arguments = given(entry, primitive)
@@ -354,7 +354,7 @@ def apply(
     values = {
         field.name: value(field, arguments[field.name], resolved) for field in entry.parameters
     }
-    title = title_of(entry, arguments, sch, values)
+    title = title_of(entry, arguments, sch, values) if titled else ""
     call = Call(sch=sch, target=target, values=values, forced=primitive.forced)
     if entry.guard is not None:
         entry.guard(call)

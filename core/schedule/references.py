@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +11,23 @@ from itertools import takewhile
 from typing import Any
 
 import msgspec
-from tvm import tirx
+from tvm import DataType, tirx
 from tvm.s_tir import SBlock, SBlockRealize, Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
+from lowerscope.core.ir.tensorir import known
 from lowerscope.core.model.schedule import At, Made, Reference
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
 Output = Any
 """Result of a primitive: a ``LoopRV``, an ``SBlockRV``, or an ``ExprRV`` for a number."""
+
+stmt_at = Schedule.get.__wrapped__
+sblock_named = Schedule.get_sblock.__wrapped__
+loops_of = Schedule.get_loops.__wrapped__
+"""Queries of TVM's without its checks of the types of arguments. These are written in Python, and
+take many times as long as the queries, of which each primitive takes some ten."""
 
 Outputs = Mapping[str | At, tuple[Output, ...]]
 """Results of the primitives of a schedule, by `Primitive.id`; and the blocks before them, each with
@@ -41,7 +49,7 @@ class Place:
     parent: int
     depth: int
 
-    @property
+    @cached_property
     def is_block(self) -> bool:
         """Return whether the place is a block."""
         return self.realize is not None
@@ -51,10 +59,36 @@ class Place:
         """The ``ForKind`` of a loop; ``None`` for a block."""
         return None if self.is_block else self.stmt.kind
 
+    # Each access to a field makes a new array, of which Python gets element by element.
+
+    @cached_property
+    def reads(self) -> tuple[Any, ...]:
+        """The regions of buffers that a block reads."""
+        return tuple(self.stmt.reads)
+
+    @cached_property
+    def writes(self) -> tuple[Any, ...]:
+        """The regions of buffers that a block writes."""
+        return tuple(self.stmt.writes)
+
     @property
     def regions(self) -> tuple[Any, ...]:
         """The regions of buffers that a block reads and writes."""
-        return (*self.stmt.reads, *self.stmt.writes)
+        return (*self.reads, *self.writes)
+
+    @cached_property
+    def allocated(self) -> tuple[Any, ...]:
+        """The buffers that a block allocates; none for a loop."""
+        return tuple(self.stmt.alloc_buffers) if self.is_block else ()
+
+    @cached_property
+    def bytes(self) -> int:
+        """The bytes of these buffers, with symbolic extents counted as 1."""
+        return sum(
+            math.prod(known(extent) or 1 for extent in buffer.ty.shape)
+            * ((DataType(str(buffer.ty.dtype)).bits + 7) // 8)
+            for buffer in self.allocated
+        )
 
     @cached_property
     def name(self) -> str:
@@ -71,13 +105,13 @@ def places(func: tirx.PrimFunc) -> tuple[Place, ...]:
     """Return the loops and blocks of `func`, in the order of its script."""
     # Guards, rules and records each read the same function, which may have hundreds of blocks.
     key = func.__chandle__()
-    known = _PLACES.get(key)
-    if known is None:
-        known = func, tuple(below(func.body))
-        _PLACES[key] = known
+    kept = _PLACES.get(key)
+    if kept is None:
+        kept = func, tuple(below(func.body))
+        _PLACES[key] = kept
         while len(_PLACES) > _PLACES_KEPT:
             _PLACES.popitem(last=False)
-    return known[1]
+    return kept[1]
 
 
 _PLACES: OrderedDict[int, tuple[tirx.PrimFunc, tuple[Place, ...]]] = OrderedDict()
@@ -194,16 +228,16 @@ def first_outputs(sch: Schedule) -> dict[str | At, tuple[Output, ...]]:
     counts = Counter(each.name for each in found if each.is_block)
     for index, occurrence in block_occurrences(found):
         name = found[index].name
-        block = sch.get_sblock(name) if counts[name] == 1 else _inside(sch, found, index)
+        block = sblock_named(sch, name) if counts[name] == 1 else _inside(sch, found, index)
         at = At(block=found[index].name, occurrence=occurrence, first=True)
-        outputs[at] = (block, *sch.get_loops(block))
+        outputs[at] = (block, *loops_of(sch, block))
     return outputs
 
 
 def stmt_of(sch: Schedule, output: Output) -> Any | None:
     """Return the ``For`` or ``SBlock`` of a loop or block of a schedule; ``None`` if it is gone."""
     try:
-        stmt = sch.get(output)
+        stmt = stmt_at(sch, output)
     except REFUSED:
         return None
     return stmt if isinstance(stmt, tirx.For | SBlock) else None
@@ -305,12 +339,12 @@ def _at(sch: Schedule, at: At) -> Output:
             )
         )
     if len(same) == 1:
-        block = sch.get_sblock(at.block)
+        block = sblock_named(sch, at.block)
     else:
         block = _inside(sch, found, same[at.occurrence][0])
     if at.loop is None:
         return block
-    loops = sch.get_loops(block)
+    loops = loops_of(sch, block)
     if not 0 <= at.loop < len(loops):
         raise StepFailed(
             _n(
@@ -328,7 +362,7 @@ def _inside(sch: Schedule, found: Sequence[Place], index: int) -> Output:
     """Return a block that shares its name with others, found from the block around it."""
     around = outer_block(found, index)
     # The outermost block has a name of its own: TVM calls it root.
-    outer = sch.get_sblock(found[around].name) if around == 0 else _inside(sch, found, around)
+    outer = sblock_named(sch, found[around].name) if around == 0 else _inside(sch, found, around)
     for block in sch.get_child_blocks(outer):
         if found[index].stmt.same_as(stmt_of(sch, block)):
             return block

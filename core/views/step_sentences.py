@@ -506,8 +506,8 @@ RULES: Mapping[str, Rule] = {
     ),
     "FoldBatchNorm": effect_n(
         lambda effect: effect.lost["R.nn.batch_norm"],
-        "{step} folded {count:,} batch norm into the weights and biases before it.",
-        "{step} folded {count:,} batch norms into the weights and biases before them.",
+        "{step} folded {count:,} batch norm into the weights before it, or two constants.",
+        "{step} folded {count:,} batch norms into the weights before them, or two constants each.",
     ),
     "SplitTransposedConvolution": effect_n(
         lambda effect: sum(effect.lost[f"R.nn.conv{n}d_transpose"] for n in (1, 2)),

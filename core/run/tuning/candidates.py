@@ -324,7 +324,7 @@ def replayed(
     sch = Schedule(tvm.IRModule({"main": function}))
     outputs: dict[str | At, tuple[Output, ...]] = dict(first_outputs(sch))
     for primitive in primitives:
-        applied = apply(sch, primitive, outputs, target)
+        applied = apply(sch, primitive, outputs, target, titled=False)
         sch = applied.sch
         outputs[primitive.id] = applied.outputs
     return function_of(sch)

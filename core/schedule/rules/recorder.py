@@ -27,8 +27,11 @@ from lowerscope.core.schedule.references import (
     Place,
     first_outputs,
     function_of,
+    loops_of,
     places,
     resolve,
+    sblock_named,
+    stmt_at,
 )
 from lowerscope.core.schedule.step_errors import StepFailed
 
@@ -380,7 +383,7 @@ class ScheduleRecorder:
             )
         step = f"s{len(self.primitives) + 1}"
         primitive = Primitive(id=step, name=name, arguments=arguments, comment=why, forced=forced)
-        applied = apply(self.sch, primitive, self._outputs, self._target)
+        applied = apply(self.sch, primitive, self._outputs, self._target, titled=False)
         self.sch = applied.sch
         self._outputs[step] = applied.outputs
         self.primitives.append(primitive)
@@ -430,7 +433,7 @@ class ScheduleRecorder:
     def block(self, reference: Reference) -> Any:
         """Return the present block that a reference names."""
         self.check()
-        return self.sch.get(resolve(self.sch, reference, self._outputs, None))
+        return stmt_at(self.sch, resolve(self.sch, reference, self._outputs, None))
 
     def can_inline(self, block: str) -> bool:
         """Return whether the readers of a block stay short with its value inlined."""
@@ -438,12 +441,12 @@ class ScheduleRecorder:
 
     def loops(self, block: str) -> tuple[At, ...]:
         """Return the present loops around a block, the outermost first."""
-        count = len(self.sch.get_loops(self.sch.get_sblock(block)))
+        count = len(loops_of(self.sch, sblock_named(self.sch, block)))
         return tuple(At(block, loop=place) for place in range(count))
 
     def extent(self, loop: Reference) -> int | None:
         """Return the extent of a loop; ``None`` where it is not known."""
-        return known(self.sch.get(resolve(self.sch, loop, self._outputs, None)).extent)
+        return known(stmt_at(self.sch, resolve(self.sch, loop, self._outputs, None)).extent)
 
     def inner(self, block: str, axis: int, below: int) -> At | None:
         """Return the innermost loop that an axis of a block is bound to, of those below a depth.
@@ -462,8 +465,8 @@ class ScheduleRecorder:
         """Return the depths of the loops that an axis of a block is bound to, in order."""
         found = places(function_of(self.sch))
         place = next(each for each in found if each.is_block and each.name == block)
-        loops = self.sch.get_loops(self.sch.get_sblock(block))
-        variables = [self.sch.get(each).loop_var for each in loops]
+        loops = loops_of(self.sch, sblock_named(self.sch, block))
+        variables = [stmt_at(self.sch, each).loop_var for each in loops]
         bound = place.realize.iter_values[axis]
         return [depth for depth, each in enumerate(variables) if mentions(bound, each)]
 

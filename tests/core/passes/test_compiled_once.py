@@ -9,6 +9,7 @@ from tvm import relax
 
 from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.recipe import Step
+from lowerscope.core.passes import recording, transforming
 from lowerscope.core.passes.transforming import transform
 
 STEPS = (Step(name="LegalizeOps"), Step(name="FoldConstant"))
@@ -45,6 +46,29 @@ def test_calls_that_are_alike_are_compiled_once() -> None:
     # Transposing (3, 4) and (4, 3), and making each flat.
     assert len(compiled) == 4
     assert {run.step for run in compiled} == {2}
+
+
+def test_llvm_optimises_the_functions_that_reduce_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels = []
+    stock = transforming._TVM
+
+    def build(module: tvm.IRModule, target: tvm.target.Target) -> object:
+        levels.append(target.attrs.get("opt-level"))
+        return stock(module, target)
+
+    monkeypatch.setattr(transforming, "_TVM", build)
+    builder = relax.BlockBuilder()
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    with builder.function("main", []):
+        with builder.dataflow():
+            turned = builder.emit(relax.op.permute_dims(relax.const(values)))
+            out = builder.emit_output(relax.op.sum(turned, axis=1))
+        builder.emit_func_output(out)
+    folded = transform(builder.get(), STEPS)
+    folded.check()
+    assert levels == [0, None]
+    (constant,) = recording.constant_tensors(folded.module["main"])
+    np.testing.assert_array_equal(constant.numpy(), values.sum(0))
 
 
 def test_it_stops_between_two_calls() -> None:

@@ -93,15 +93,34 @@ def test_norms_and_activations_disappear_in_their_convolutions(stages: Stages) -
     assert not any("prepack" in each and "prepacked" not in each for each in names)
 
 
-def test_a_norm_whose_convolution_is_read_elsewhere_stays(tmp_path: Path) -> None:
+def test_a_norm_whose_convolution_is_read_elsewhere_is_one_function(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
-    text = NET.replace("self.norm1(self.conv1(x))", "self.norm1(y := self.conv1(x)) + y")
+    text = NET.replace("self.norm1(self.conv1(x))", "self.norm1(y := self.conv1(x))) + self.relu(y")
     assert text != NET
     path.write_text(text, encoding="utf-8")
-    steps = (Step(name="FoldBatchNorm"), Step(name="LegalizeOps"))
-    recipe = Recipe(source=Source(spec=str(path)), steps=steps)
-    assert called(Pipeline().stages(recipe), "FoldBatchNorm").count("relax.nn.batch_norm") == 1
-    assert Pipeline().answer(RunQuery(recipe, quick=True)).verdict == "match"
+    steps = find_pipeline("optimise-cpu").steps
+    stages = Pipeline().stages(Recipe(source=Source(spec=str(path)), steps=steps))
+    names = called(stages, "FoldBatchNorm")
+    assert "relax.nn.batch_norm" not in names
+    assert names.count("relax.multiply") == 1
+    # The activation is in the function of the norm, for which nothing is left to divide.
+    fused = [each for each in called(stages, "FuseTIR") if "multiply" in each]
+    assert len(fused) == 1
+    assert "relu" in fused[0]
+    assert "divide" not in fused[0]
+    assert Pipeline().answer(RunQuery(stages.recipe, quick=True)).verdict == "match"
+
+
+def test_a_norm_of_half_precision_keeps_its_statistics(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(
+        "import torch\nmodel = torch.nn.BatchNorm1d(4).eval().half()\n"
+        "example_inputs = (torch.randn(2, 4, 3).half(),)\n",
+        encoding="utf-8",
+    )
+    steps = (Step(name="FoldBatchNorm"),)
+    stages = Pipeline().stages(Recipe(source=Source(spec=str(path)), steps=steps))
+    assert "relax.multiply" not in called(stages, "FoldBatchNorm")
 
 
 TRANSPOSED = """

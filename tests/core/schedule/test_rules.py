@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tvm import relax, te, tirx, topi
 
+from lowerscope.core.build.build import compile_function
 from lowerscope.core.build.targets import make_target
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline, save_schedules
@@ -476,3 +478,12 @@ def test_the_sample_matches_torch_with_batch_norms_folded_into_groups() -> None:
     depthwise = [each for each in names.values() if "group_conv2d_nchw" in each]
     assert len(depthwise) >= 8
     assert all("local" in each for each in depthwise)
+
+
+@pytest.mark.parametrize("size", [(128, 56, 56), (64, 24, 40)])
+def test_rows_that_vectors_do_not_divide_are_stored_as_vectors(size: tuple[int, ...]) -> None:
+    x = te.placeholder((1, *size), name="x")
+    _found, function = scheduled_by_rule(te.create_prim_func([x, topi.nn.relu(x)]), WIDE)
+    text = compile_function("relu", function, WIDE).mod.inspect_source("ll")
+    assert re.search(r"store <\d+ x float>", text)
+    assert not re.search(r"(div|rem) <\d+ x i", text)
