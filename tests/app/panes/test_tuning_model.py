@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.panes.tuning.commands import TuneDialog
+from lowerscope.app.panes.tuning.commands import TuneDialog, function_of
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.queries import (
     PauseTuningQuery,
@@ -111,6 +111,7 @@ def test_it_waits_until_the_engine_and_the_worker_are_idle(tuner: Tuner) -> None
     tuner.bench.engine.be("busy")
     tuner.tuning.start(OPTIONS)
     assert (tuner.tuning.phase, tuner.client.sent) == ("waiting", [])
+    assert tuner.tuning.state == TuneState(trials_total=10)
     # Measurements at the workbench wait for it.
     assert tuner.tuning.holds_back
     assert tuner.bench.features.measurements.waits
@@ -292,6 +293,12 @@ def test_the_form_has_the_function_the_slowest_or_all(tuner: Tuner, qtbot: QtBot
     assert "2 functions, about 7 trials each" in dialog.estimate.text()
     dialog.begin.click()
     assert tuner.sent(TuneQuery).query == TuneQuery(recipe=RECIPE, options=dialog.options())
+
+
+def test_a_function_has_its_name_from_before_its_weights_are_laid_out(tuner: Tuner) -> None:
+    show(tuner.document, RECIPE, "dense_prepacked", "relu", key="2")
+    tuner.document.select(("tir:dense_prepacked",))
+    assert function_of(tuner.document) == "dense"
 
 
 def test_without_a_function_there_is_nothing_to_tune(tuner: Tuner, qtbot: QtBot) -> None:
