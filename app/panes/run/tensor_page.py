@@ -713,13 +713,12 @@ class TensorPage(QWidget):
         name = side_name("difference", record.place.reference)
         name = self._document.named_engine(name)
         text = _n(
-            "Error, |{name}| · {count:,} element",
-            "Error, |{name}| · {count:,} elements",
-            count,
+            "Error, |{name}| · {unequal:,} of {count:,} element not equal",
+            "Error, |{name}| · {unequal:,} of {count:,} elements not equal",
+            count + equal,
             name=name,
+            unequal=count,
         )
-        if equal:
-            text = _("{text} · {equal:,} equal", text=text, equal=equal)
         if not count:
             text = _n("The element is equal", "All {count:,} elements are equal", equal)
         self.errors.setText(text)
