@@ -271,7 +271,10 @@ class Figures(SeenPage):
         if problem is not None:
             return problem.line()
         measured = measurements.measured(here)
-        return UNRELIABLE if measured is not None and measured.disturbed else ""
+        if measured is None or not measured.disturbed:
+            return ""
+        # As long as there is room for; the figures have the whole as their tooltip.
+        return _("the times are unreliable: measure again")
 
 
 class AdviceList(QScrollArea):
