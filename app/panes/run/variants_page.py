@@ -62,7 +62,7 @@ def variant_columns() -> tuple[Column, ...]:
     """Return the columns of the table of variants."""
     return (
         Column("", width=46, tooltip=_("● shown, ★ the fastest")),
-        Column(_("variant"), width=136, stretch=True, editable=True),
+        Column(_("variant"), width=96, stretch=True, editable=True),
         Column(_("TVM"), numeric=True, width=80),
         Column(_("verdict"), width=104),
         Column(_("spread"), numeric=True, width=110, tooltip=_("Quartiles of TVM's times")),

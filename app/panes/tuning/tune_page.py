@@ -25,7 +25,7 @@ from lowerscope.core.model.formatting import (
 )
 from lowerscope.core.model.recipe import applies_schedules
 from lowerscope.core.model.texts import _, _n
-from lowerscope.core.model.tuning_records import TunedFunction, TunedState, TuneState
+from lowerscope.core.model.tuning_records import TunedFunction, TunedState, TunedTime, TuneState
 
 # --- Texts of a tuning: rows, a function's curve, times, and the remaining work ---
 
@@ -80,13 +80,20 @@ def tuned_row(function: TunedFunction) -> Row:
             Cell(mark, role=role, tooltip=function.note),
             f"{function.trials:,} / {planned:,}" if planned else NONE,
             Cell(f"{function.failed:,}", role="wrong" if function.failed else "quiet"),
-            seconds_text(function.best),
+            _time(function, "best"),
             Cell(ratio, role="unsure" if unsure else "" if slower else "right", tooltip=unsure),
-            seconds_text(function.by_rules),
-            seconds_text(function.torch),
+            _time(function, "by_rules"),
+            _time(function, "torch"),
             Cell(note, role="unsure" if function.disturbed else "quiet", tooltip=note),
         ),
     )
+
+
+def _time(function: TunedFunction, name: TunedTime) -> Cell:
+    """Return the cell of a time, marked if it is unreliable."""
+    unsure = disturbed_times(function, name)
+    seconds: float | None = getattr(function, name)
+    return Cell(seconds_text(seconds), "unsure" if unsure else "", tooltip=unsure)
 
 
 def levels_of(function: TunedFunction) -> list[Level]:
