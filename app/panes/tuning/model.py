@@ -399,6 +399,10 @@ class Tuning(QObject):
         if self.phase not in ("tuning", "pausing", "paused") or not state.functions:
             return
         self.state = state
+        if self.prepares:
+            # Those that are to be shared out.
+            total = self._options.trials
+            self.state = msgspec.structs.replace(state, trials_total=total)
         if state.paused and self.phase == "pausing":
             self._set_phase("paused", self._paused_words())
             self.made_way.emit()

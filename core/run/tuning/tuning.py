@@ -558,23 +558,18 @@ class _Run:
         self._doing = doing
         state = self._state(finished=False)
         self.tell(state)
-        planned = self._planned
-        self.progress.report(doing, state.trials_done / planned if planned else None)
+        total = state.trials_total
+        self.progress.report(doing, state.trials_done / total if total else None)
 
     @property
     def _done(self) -> int:
         return sum(min(each.record.trials, each.record.planned) for each in self.tasks)
 
-    @property
-    def _planned(self) -> int:
-        return sum(each.record.planned for each in self.tasks)
-
     def _clock(self) -> float:
         return time.monotonic() - self._began - self._waited
 
     def _state(self, *, finished: bool) -> TuneState:
-        # Before the trials are shared out among the functions, as many as were asked for.
-        done, total = self._done, self._planned or self.options.trials
+        done, total = self._done, sum(each.record.planned for each in self.tasks)
         spent, left = self._clock(), None
         if done > self._before:
             left = (total - done) * (spent - self._searching_since) / (done - self._before)

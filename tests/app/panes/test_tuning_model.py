@@ -9,7 +9,9 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.tuning.commands import TuneDialog, function_of
+from lowerscope.app.panes.tuning.tune_page import tuned_row
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
+from lowerscope.core.model.formatting import NONE
 from lowerscope.core.model.queries import (
     PauseTuningQuery,
     Query,
@@ -121,6 +123,18 @@ def test_it_waits_until_the_engine_and_the_worker_are_idle(tuner: Tuner) -> None
     # There is one at a time.
     tuner.tuning.start(OPTIONS)
     assert len(tuner.tuning.findChildren(Client)) == 1
+
+
+def test_before_trials_are_shared_out_all_are_to_come(tuner: Tuner, qtbot: QtBot) -> None:
+    tuner.tuning.start(OPTIONS)
+    function = TunedFunction(name="dense", structure="s")
+    tuner.tell(qtbot, TuneState(functions=(function,)))
+    assert tuner.tuning.state == TuneState(functions=(function,), trials_total=10)
+    assert tuned_row(function).cell(2).text == NONE
+    # There is nothing to pause yet.
+    assert tuner.tuning.prepares
+    tuner.tell(qtbot, state_of(1))
+    assert not tuner.tuning.prepares
 
 
 def test_the_best_is_a_variant_which_undo_takes_out(tuner: Tuner, qtbot: QtBot) -> None:

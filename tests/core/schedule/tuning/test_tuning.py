@@ -24,7 +24,6 @@ from lowerscope.core.model.recipe import Recipe, Source, Step, applied_to_model,
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions
 from lowerscope.core.run.tuning.candidates import TraceSource
 from lowerscope.core.run.tuning.measurers import Candidate, LocalMeasurer, Sized, Subject
-from lowerscope.core.run.tuning.tuning import _Run
 from lowerscope.core.schedule.applying import apply
 from lowerscope.core.schedule.references import first_outputs, function_of
 from lowerscope.core.stages import Pipeline
@@ -75,14 +74,6 @@ def test_the_best_is_a_history_that_computes_the_same(pipeline: Pipeline, tuned:
         record = pipeline.answer(ScheduleQuery(recipe, schedule.function, None))
         assert {step.status for step in record.steps} == {"done"}
     assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match"
-
-
-def test_before_trials_are_shared_out_all_are_to_come() -> None:
-    nothing: Any = None
-    parts = dict.fromkeys(("stages", "setting", "progress", "paused", "tell"), nothing)
-    run = _Run(**parts, options=TuneOptions(trials=8), there=False)
-    state = run._state(finished=False)
-    assert (state.trials_done, state.trials_total) == (0, 8)
 
 
 def test_a_second_time_the_database_answers(tuned: Tuned) -> None:
