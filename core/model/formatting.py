@@ -48,10 +48,15 @@ def cure_text(cure: str, predicted_ms: float | None) -> str:
     return _("{cure}: predicted {time}", cure=cure, time=duration_text(predicted_ms))
 
 
-def duration_text(milliseconds: float | None) -> str:
-    """Return a duration: ``12.3 µs``, ``1.23 ms``, ``4.5 s``, ``3 min 20 s``, ``1 h 20 min``."""
+def duration_text(milliseconds: float | None, *, about: bool = False) -> str:
+    """Return a duration: ``12.3 µs``, ``1.23 ms``, ``4.5 s``, ``3 min 20 s``, ``1 h 20 min``.
+
+    `about`: whether it is unreliable: ``≈ 1.23 ms``.
+    """
     if milliseconds is None:
         return NONE
+    if about:
+        return f"≈ {duration_text(milliseconds)}"
     if milliseconds == 0:
         return "0 ms"
     if milliseconds < 99_950:
@@ -101,6 +106,14 @@ def ratio_text(ratio: float, *, about: bool = False) -> str:
     """Return a ratio with three significant digits: ``1.80×``, or ``≈ 1.80×``."""
     digits = f"{ratio:,.0f}" if ratio >= 999.5 else f"{ratio:#.3g}".rstrip(".")
     return f"≈ {digits}×" if about else f"{digits}×"
+
+
+def beside_text(ours: float, other: float, *, about: bool = False) -> str:
+    """Return how many times slower or faster a time is than another: ``1.80× slower``."""
+    ratio = ratio_text(max(ours, other) / min(ours, other), about=about)
+    if ours > other:
+        return _("{ratio} slower", ratio=ratio)
+    return _("{ratio} faster", ratio=ratio)
 
 
 def error_text(error: float | None) -> str:

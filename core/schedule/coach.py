@@ -19,7 +19,7 @@ from tvm import tirx
 
 from lowerscope.core.ir.tensorir import collected
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.schedule import At
+from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.model.schedule_records import Advice, Spills
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule.nests import LINE, Access, Caches, Loop, Nest, nests_of
@@ -68,13 +68,26 @@ def with_cures(
                 primitive = "rfactor" if "rfactor" in {s.name for s in steps} else each.primitive
                 each = msgspec.structs.replace(
                     each,
-                    cure=str(steps[0].comment),
+                    cure=_in_steps(steps),
                     primitive=primitive,
                     steps=steps,
                     predicted_ms=best,
                 )
         found.append(each)
     return tuple(found)
+
+
+def _in_steps(steps: Sequence[Primitive]) -> str:
+    """Return the words for a cure, with all primitives of one that takes several."""
+    cure, names = str(steps[0].comment), dict.fromkeys(each.name for each in steps)
+    if len(names) == 1:
+        return cure
+    return _(
+        "{cure} ({count} steps: {names})",
+        cure=cure,
+        count=len(steps),
+        names=_(", ").join(names),
+    )
 
 
 Cure = Callable[[ScheduleRecorder], None]

@@ -65,7 +65,8 @@ def found(bench: Bench) -> TunedFunction:
 
 
 def trials_of(bench: Bench) -> int:
-    return 0 if tuning_of(bench).state is None else found(bench).trials
+    state = tuning_of(bench).state
+    return 0 if state is None or not state.functions else found(bench).trials
 
 
 def wait_for_trials(bench: Bench, count: int) -> None:

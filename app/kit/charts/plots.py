@@ -663,7 +663,7 @@ class Roofline(Chart):
         # The name of a roof is along its slope, at the left of its corner.
         left, right = min(x for x, _y in places) - 1.6, max(x for x, _y in places) + 0.9
         peak = math.log10(self._roofs.gflops)
-        low, high = min(peak - math.log10(30), *(y for _x, y in places)) - 0.35, peak + 0.25
+        low, high = min(peak - math.log10(30), *(y for _x, y in places)) - 0.6, peak + 0.25
         self._axis("left", 28, _power_text, _decades(low, high), grid=True)
         self._axis("bottom", line + 6, _power_text, _decades(left, right), grid=True)
         area = QRectF(left, low, right - left, high - low)
@@ -701,6 +701,9 @@ class Roofline(Chart):
         angle = math.degrees(math.atan2(way.y(), way.x()))
         end = corner - way * (12 / length)
         anchor = (1, -0.2 if below else 1.2)
+        if self._metrics.horizontalAdvance(text) > room:
+            # Its unit is that of bandwidths; the tooltip has it.
+            text = text.rpartition(" ")[0]
         return self._write(text, end, theme.current().quiet, anchor, angle=angle, room=room)
 
     def _draw_marks(self, pg: Any, taken: list[QPolygonF]) -> None:
@@ -725,14 +728,15 @@ class Roofline(Chart):
     def _middle_of_name(self, place: QPointF, width: float, taken: list[QPolygonF]) -> QPointF:
         """Return where near its mark a name of a width covers the least of what is taken."""
         area, beside = QPolygonF(self._area()), _BESIDE + width / 2
-        aside = (0.0, width / 2, -width / 2, beside, -beside)
+        aside, height = (0.0, width / 2, -width / 2, beside, -beside), self._metrics.height()
         ways = [(beside, 0.0), (-beside, 0.0)]
-        ways += [(x, y * _LINE) for y in (-1, 1, -2, 2) for x in aside]
+        rows = (-1, 1, -0.5, 0.5, -1.5, 1.5, -2, 2, -2.5, 2.5, -3, 3)
+        ways += [(x, y * _LINE) for y in rows for x in aside]
 
         def covered(middle: QPointF) -> float:
-            name = QPolygonF(_around(middle, width, _LINE))
+            name = QPolygonF(_around(middle, width, height))
             inside = _size(name.intersected(area))
-            return width * _LINE - inside + sum(_size(name.intersected(each)) for each in taken)
+            return width * height - inside + sum(_size(name.intersected(each)) for each in taken)
 
         return min((place + QPointF(*way) for way in ways), key=lambda each: round(covered(each)))
 

@@ -309,7 +309,9 @@ class _CellDelegate(QStyledItemDelegate):
             painter.drawLine(QLineF(below.right(), below.top(), below.right(), below.bottom()))
             self._paint_texts(painter, below, cell, current)
         chart = QRectF(area.left(), area.top(), area.width(), area.height() - foot)
-        self._paint_curve(painter, chart, index.row(), cell, current)
+        self._paint_curve(
+            painter, chart, index.row(), cell, current, colours.panel if foot else ground
+        )
         if current and self._strip.hasFocus():
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QColor(colours.accent))
@@ -341,7 +343,13 @@ class _CellDelegate(QStyledItemDelegate):
         painter.drawText(QPointF(x, top + 11), shown)
 
     def _paint_curve(
-        self, painter: QPainter, area: QRectF, row: int, cell: StepCell, current: bool
+        self,
+        painter: QPainter,
+        area: QRectF,
+        row: int,
+        cell: StepCell,
+        current: bool,
+        ground: str,
     ) -> None:
         colours, scale, level = theme.current(), self._strip.scale, self._strip.level
         top, height = area.top() + _LABEL + 6, area.height() - _LABEL - 16
@@ -381,4 +389,8 @@ class _CellDelegate(QStyledItemDelegate):
         painter.drawEllipse(place, 5.0 if current else 3.5, 5.0 if current else 3.5)
         font = self._bold_figures if current else self._figures
         ink = colours.unsure if cell.unsure else colours.text if current else colours.quiet
+        # Where the curve comes from above, it would cross the text.
+        width = TextMetrics(font).horizontalAdvance(cell.text) + 2
+        behind = QRectF(place.x() - width / 2, place.y() - _LABEL - 7, width, _LABEL)
+        painter.fillRect(behind, QColor(ground))
         self._write(painter, cell.text, font, ink, area, place.y() - _LABEL - 6)

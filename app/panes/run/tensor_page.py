@@ -206,6 +206,23 @@ def _to_go(text: str, role: str = "accent") -> Cell:
     return Cell(text, role=role, tooltip=_("Click to go to this element"))
 
 
+def errors_text(name: str, unequal: int, equal: int) -> str:
+    """Return the title of the histogram of errors.
+
+    Args:
+        name: The difference, as a formula.
+        unequal, equal: Numbers of elements with an error, and without one.
+    """
+    if not unequal:
+        return _n("The element is equal", "All {count:,} elements are equal", equal)
+    return _(
+        "Error, |{name}| · {unequal:,} of {count:,} unequal",
+        name=name,
+        unequal=unequal,
+        count=unequal + equal,
+    )
+
+
 def statistics_text(values: TensorStatistics) -> str:
     """Return what is not finite, the range, mean and deviation, and the number of zeros."""
     parts = [
@@ -486,7 +503,7 @@ class TensorPage(QWidget):
         self.verdict = Label(wraps=True)
         self.matrix = TensorMatrix(document, queries, self._take_problem, self._be_busy)
         self.matrix.setMinimumHeight(270)
-        self.errors = Label(role="quiet")
+        self.errors = Label(role="quiet", wraps=True)
         self.histogram = Histogram(_("Histogram of the errors"), logarithmic=True)
         self.worst = Table(
             _("Worst elements"),
@@ -711,18 +728,7 @@ class TensorPage(QWidget):
         self.histogram.setVisible(bool(record.counts))
         count, equal = sum(record.counts), record.equal
         name = side_name("difference", record.place.reference)
-        name = self._document.named_engine(name)
-        text = _n(
-            "Error, |{name}| · {count:,} element",
-            "Error, |{name}| · {count:,} elements",
-            count,
-            name=name,
-        )
-        if equal:
-            text = _("{text} · {equal:,} equal", text=text, equal=equal)
-        if not count:
-            text = _n("The element is equal", "All {count:,} elements are equal", equal)
-        self.errors.setText(text)
+        self.errors.setText(errors_text(self._document.named_engine(name), count, equal))
         self.errors.setVisible(bool(count or equal))
 
     def _take_problem(self, problem: Problem) -> None:

@@ -32,6 +32,7 @@ from lowerscope.core.model.comparison_records import (
 )
 from lowerscope.core.model.formatting import (
     UNRELIABLE,
+    beside_text,
     duration_text,
     durations_text,
     error_text,
@@ -61,12 +62,12 @@ def variant_columns() -> tuple[Column, ...]:
     """Return the columns of the table of variants."""
     return (
         Column("", width=46, tooltip=_("● shown, ★ the fastest")),
-        Column(_("variant"), width=136, stretch=True, editable=True),
+        Column(_("variant"), width=96, stretch=True, editable=True),
         Column(_("TVM"), numeric=True, width=80),
         Column(_("verdict"), width=104),
         Column(_("spread"), numeric=True, width=110, tooltip=_("Quartiles of TVM's times")),
         Column(_("torch"), numeric=True, width=80),
-        Column(_("ratio"), numeric=True, width=60, tooltip=_("TVM's time over torch's")),
+        Column(_("vs. torch"), numeric=True, width=104, tooltip=_("TVM's time beside torch's")),
         Column(_("error"), numeric=True, width=66, tooltip=_("The largest absolute error")),
         Column(_("functions"), numeric=True, width=76),
         Column(_("build"), numeric=True, width=80),
@@ -205,10 +206,11 @@ def _ratio(record: RunRecord) -> Cell:
     ratio, told = ratio_of(record)
     if ratio is None:
         return Cell("–", "quiet")
+    text = beside_text(ratio, 1.0, about=not told)
     if told:
-        return Cell(ratio_text(ratio), value=ratio)
+        return Cell(text, value=ratio)
     why = unreliable_text(record.times) or _("Within measurement noise")
-    return Cell(ratio_text(ratio, about=True), "quiet", tooltip=why, value=ratio)
+    return Cell(text, "quiet", tooltip=why, value=ratio)
 
 
 def _duration(milliseconds: float | None) -> Cell:

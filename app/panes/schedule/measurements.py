@@ -201,16 +201,41 @@ class Measurements(QObject):
     @property
     def best(self) -> tuple[Scheduled, Measured] | None:
         """The fastest version of the scheduled function so far that is not known to be wrong."""
+        right = [each for each in self._versions() if self._is_right(each[0])]
+        return min(right, key=lambda each: each[1].milliseconds, default=None)
+
+    @property
+    def scale(self) -> float | None:
+        """Factor from predictions to times of this machine: by the current function, if measured.
+
+        ``None`` if that has no prediction yet.
+        """
+        here = self.here
+        measured = None if here is None else self.measured(here)
+        if measured is None:
+            return 1.0
+        predicted = self._scheduling.predicted_ms
+        return measured.milliseconds / predicted if predicted else None
+
+    @property
+    def torch(self) -> Measured | None:
+        """The measurement whose time of torch counts for all versions of the scheduled function.
+
+        Torch runs beside each of them: the shortest reliable time is taken.
+        """
+        found = (each for _of, each in self._versions() if each.torch_ms)
+        return min(found, key=lambda each: (each.disturbed, each.torch_ms), default=None)
+
+    def _versions(self) -> list[tuple[Scheduled, Measured]]:
+        """Return the measured versions of the scheduled function."""
         here = self.here
         if here is None:
-            return None
-        found = [
+            return []
+        return [
             (here.after(job.recipe.schedules[0].primitives), answer)
             for job, answer in self._answers.items()
             if isinstance(job, MeasureQuery) and _is_of(job, here)
         ]
-        right = [each for each in found if self._is_right(each[0])]
-        return min(right, key=lambda each: each[1].milliseconds, default=None)
 
     def _is_right(self, of: Scheduled) -> bool:
         checked = self.checked(of)

@@ -92,13 +92,16 @@ def _short(reason: str) -> str:
     return reason if len(reason) <= 48 else f"{reason[:47]}…"
 
 
-def standing(measured: Measured, before: Measured | None) -> list[str]:
-    """Return the time of a function, and how it compares with the unscheduled one and torch."""
+def standing(measured: Measured, before: Measured | None, torch: Measured | None) -> list[str]:
+    """Return the time of a function, and how it compares with the unscheduled one and torch.
+
+    `torch`: the measurement with the time of torch.
+    """
     parts = [duration_text(measured.milliseconds)]
     if before is not None and before is not measured:
         parts.append(_compared(measured, before.milliseconds, before.disturbed, _("unscheduled")))
-    if measured.torch_ms and not measured.torch_does_more:
-        parts.append(_compared(measured, measured.torch_ms, False, _("torch")))
+    if torch is not None and torch.torch_ms and not torch.torch_does_more:
+        parts.append(_compared(measured, torch.torch_ms, torch.disturbed, _("torch")))
     return parts
 
 
@@ -136,22 +139,28 @@ def work_rows(work: Work) -> Iterator[Row]:
     yield _row("intensity", _("FLOP / byte"), figure_text(work.intensity))
 
 
-def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
-    """Yield the rows on speed; torch's rates if it computes exactly the same."""
-    torch = measured.torch_ms
-    nodes = _(", ").join(measured.torch_nodes)
-    of_torch = Cell("–")
-    if torch is not None and measured.torch_does_more:
-        more = _(
-            "The function is only a part of {nodes}; this is the time of all of it", nodes=nodes
-        )
-        of_torch = Cell(f"({duration_text(torch)})", "quiet", tooltip=more)
-    elif torch is not None:
-        of_torch = Cell(duration_text(torch), bold=True, tooltip=nodes)
+def measured_rows(measured: Measured, work: Work | None, torch: Measured | None) -> Iterator[Row]:
+    """Yield the rows on speed; torch's rates if it computes exactly the same.
+
+    `torch`: the measurement with the time of torch.
+    """
+    of_torch, alone = Cell("–"), None
+    if torch is not None and torch.torch_ms is not None:
+        nodes, time = _(", ").join(torch.torch_nodes), duration_text(torch.torch_ms)
+        role = "unsure" if torch.disturbed else "quiet" if torch.torch_does_more else ""
+        if torch.torch_does_more:
+            nodes = _(
+                "The function is only a part of {nodes}; this is the time of all of it",
+                nodes=nodes,
+            )
+            time = f"({time})"
+        else:
+            alone = torch.torch_ms
+        more = f"{nodes}\n{UNRELIABLE}" if torch.disturbed else nodes
+        of_torch = Cell(time, role, bold=alone is not None, tooltip=more)
     role, more = ("unsure", UNRELIABLE) if measured.disturbed else ("", "")
-    time = Cell(duration_text(measured.milliseconds), role, bold=True, tooltip=more)
+    here = Cell(duration_text(measured.milliseconds), role, bold=True, tooltip=more)
     half = _("Half of {repeats} measurements are between these times", repeats=measured.repeats)
-    alone = None if measured.torch_does_more else torch
     flops = None if work is None else work.flops
     moved = None if work is None or work.read is None else work.read + (work.written or 0)
     spread = durations_text(measured.low, measured.high)
@@ -159,12 +168,17 @@ def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
         spread = _("one call")
     share = NONE if measured.share is None else share_text(measured.share)
     roof = _("Share of this machine's limit for these operations and bytes")
-    yield Row("time", (Cell(_("time"), "quiet"), time, of_torch))
+    yield Row("time", (Cell(_("time"), "quiet"), here, of_torch))
     yield _row("spread", _("spread"), spread, tooltip=half)
     yield _row("gflops", "GFLOP/s", figure_text(measured.gflops), _rate(flops, alone))
     yield _row("gbytes", "GB/s", figure_text(measured.gbytes_per_second), _rate(moved, alone))
     yield _row("share", _("of roofline"), share, tooltip=roof)
     yield _row("build", _("compiling"), duration_text(measured.build_ms))
+
+
+def _marked(text: str, unsure: bool) -> Cell:
+    """Return the cell of a figure, marked if its times are unreliable."""
+    return Cell(text, "unsure", tooltip=UNRELIABLE) if unsure else Cell(text)
 
 
 def _row(key: str, name: str, here: str, torch: str = "", tooltip: str = "") -> Row:
@@ -217,7 +231,7 @@ class Figures(SeenPage):
         self.table.word_titles(document.named_engine)
         self.title = Label(_("Metrics"), role="title")
         self.head = head_of(self.title, STRETCH, self.measure, self.stop)
-        self.advice = AdviceList(document, queries, scheduling)
+        self.advice = AdviceList(document, queries, scheduling, measurements)
         column_of(self, self.head, (self.table, 1), (self.advice, 1), self.state)
         self.measure.clicked.connect(measurements.measure)
         self.stop.clicked.connect(measurements.cancel)
@@ -235,7 +249,7 @@ class Figures(SeenPage):
         rows: list[Row] = []
         if here is not None:
             work, now = measurements.work, measurements.measured(here)
-            rows += [] if now is None else measured_rows(now, work)
+            rows += [] if now is None else measured_rows(now, work, measurements.torch)
             rows += [] if work is None else work_rows(work)
         self.table.set_rows(rows)
 
@@ -257,15 +271,25 @@ class Figures(SeenPage):
         if problem is not None:
             return problem.line()
         measured = measurements.measured(here)
-        return UNRELIABLE if measured is not None and measured.disturbed else ""
+        if measured is None or not measured.disturbed:
+            return ""
+        # As long as there is room for; the figures have the whole as their tooltip.
+        return _("the times are unreliable: measure again")
 
 
 class AdviceList(QScrollArea):
     """Warnings on the schedule, each with a link that cures it."""
 
-    def __init__(self, document: Document, queries: Queries, scheduling: Scheduling) -> None:
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        scheduling: Scheduling,
+        measurements: Measurements,
+    ) -> None:
         super().__init__()
         self._document, self._scheduling = document, scheduling
+        self._measurements = measurements
         self._watch = queries.watch(self, self._query, self._take, self._take_problem)
         self._compiled = queries.watch(self, self._by_code, self._take_more, self._take_no_more)
         self._more: tuple[Advice, ...] = ()  # Those of its machine code.
@@ -287,6 +311,7 @@ class AdviceList(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.text.linkActivated.connect(self._follow)
         scheduling.changed.connect(self._follow_record)
+        measurements.changed.connect(self._show)
         theme.notifier().changed.connect(self._show)  # Links have the colour of their time.
         self._follow_record()
 
@@ -311,6 +336,7 @@ class AdviceList(QScrollArea):
 
     def _take(self, coaching: Coaching) -> None:
         self.coaching = coaching
+        self._scheduling.take_prediction(coaching.predicted_ms)
         self._compiled.update()
         self._show()
 
@@ -333,20 +359,27 @@ class AdviceList(QScrollArea):
         self._show()
 
     def _show(self) -> None:
-        coaching, advice = self.coaching, self.advice
+        coaching, advice, scale = self.coaching, self.advice, self._measurements.scale
         head = (
             _n("{count} warning", "{count} warnings", len(advice)) if advice else _("No warnings")
         )
-        if coaching is not None and coaching.predicted_ms is not None:
+        if coaching is not None and coaching.predicted_ms is not None and not self._is_measured():
             time = duration_text(coaching.predicted_ms)
             head = _("{warnings} · predicted {time}", warnings=head, time=time)
         whole = markup("<p><b>{0}</b></p>", head if coaching is not None else "")
         for number, each in enumerate(advice):
             pattern = '{0}<p>{1}<br><a href="{2}">{3}</a></p>'
             text = _("{name}: {said}", name=each.block, said=each.text)
-            cure = cure_text(each.cure, each.predicted_ms)
+            predicted = each.predicted_ms
+            scaled = None if predicted is None or scale is None else predicted * scale
+            cure = cure_text(each.cure, scaled)
             whole = markup(pattern, whole, breakable(text), str(number), breakable(cure))
-        self.text.setText(whole)
+        if whole != self.text.text():
+            self.text.setText(whole)
+
+    def _is_measured(self) -> bool:
+        here = self._measurements.here
+        return here is not None and self._measurements.measured(here) is not None
 
     def _follow(self, link: str) -> None:
         """Apply the cure of a warning; without one, choose the primitive for its loop."""
@@ -477,7 +510,7 @@ class VariantTable(SeenPage):
         sides, schedule = self._sides(here), self._scheduling.schedule
         on = UNSCHEDULED if schedule is None else f"variant:{schedule.variant}"
         known = [self._measurements.measured(of) for _, _, of in sides]
-        torch = next((each for each in known if each is not None and each.torch_ms), None)
+        torch = self._measurements.torch
         times = [each.milliseconds for each in known if each is not None]
         if torch is not None and torch.torch_ms:
             times.append(torch.torch_ms)
@@ -491,10 +524,13 @@ class VariantTable(SeenPage):
         self, measured: Measured, time: float, before: Measured | None, longest: float
     ) -> Row:
         name = _("torch, node") if measured.torch_does_more else _("torch")
-        faster = "" if before is None else ratio_text(before.milliseconds / time)
+        shown, faster = _marked(duration_text(time), measured.disturbed), Cell("")
+        if before is not None:
+            unsure = before.disturbed or measured.disturbed
+            faster = _marked(ratio_text(before.milliseconds / time, about=unsure), unsure)
         bar = Cell("", gauge=Gauge(time / longest, "quiet"))
         title = Cell(self._measurements.named_engine(name), "quiet")
-        return Row("torch", (title, bar, duration_text(time), faster, ""))
+        return Row("torch", (title, bar, shown, faster, ""))
 
     def _row(self, key: str, name: str, of: Scheduled, on: bool, longest: float) -> Row:
         measurements = self._measurements
@@ -510,10 +546,8 @@ class VariantTable(SeenPage):
             )
             disturbed = UNRELIABLE if measured.disturbed else ""
             if before is not None:
-                either = UNRELIABLE if before.disturbed else disturbed
-                faster = Cell(
-                    faster_text(before, measured), "unsure" if either else "", tooltip=either
-                )
+                unsure = before.disturbed or measured.disturbed
+                faster = _marked(faster_text(before, measured), unsure)
         role, word, figure, more = verdict_of(measurements, of)
         mark = {"right": "✓ ", "wrong": "✕ "}.get(role, "")
         # The baseline of the others.
@@ -589,7 +623,7 @@ class RooflineView(SeenPage):
             marks.append(Mark(_("best so far"), intensity, best[1].gflops, "best"))
         if now is not None and now.gflops:
             marks.append(Mark(_("current"), intensity, now.gflops, "here"))
-        torch = now or before
+        torch = measurements.torch
         if torch is not None and torch.torch_ms and not torch.torch_does_more:
             name = measurements.named_engine("torch")
             marks.append(Mark(name, intensity, flops / torch.torch_ms / 1e6, "other"))
@@ -632,5 +666,5 @@ class Standing(QWidget):
         self.verdict.set_state(role, word, figure, more)
         measured = measurements.measured(here)
         before = measurements.measured(here.unscheduled)
-        parts = [] if measured is None else standing(measured, before)
+        parts = [] if measured is None else standing(measured, before, measurements.torch)
         self.times.set_whole(measurements.named_engine(PART.join(parts)))

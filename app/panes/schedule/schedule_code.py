@@ -28,6 +28,8 @@ from lowerscope.app.panes.schedule.model import Preview, Scheduling
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu
 from lowerscope.core.model.compact_script import compact_script
 from lowerscope.core.model.line_difference import changed_words, line_runs
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.schedule import APPLY_RULES
 from lowerscope.core.model.schedule_records import ScheduleRecord, StepError
 from lowerscope.core.model.snapshot import TextRecord
 from lowerscope.core.model.texts import _
@@ -281,7 +283,7 @@ class ScheduleCode(Pane):
         count = len(record.steps)
         place = count if index is None else min(index, count)
         if not count:
-            return _("Unscheduled")
+            return unscheduled_line(self._scheduling.recipe)
         if not place:
             return _("Before the first step; the next primitive is inserted here")
         step = record.steps[place - 1]
@@ -307,6 +309,16 @@ class ScheduleCode(Pane):
     def focusInEvent(self, event: QFocusEvent) -> None:
         # Not a focus proxy: Tab would skip the widgets before it.
         self.script.code.setFocus(event.reason())
+
+
+def unscheduled_line(recipe: Recipe | None) -> str:
+    """Return what is said of a function without steps: the model may schedule it all the same."""
+    if recipe is not None and any(each.name == APPLY_RULES and each.on for each in recipe.steps):
+        return _(
+            "Unscheduled here; in the model, ApplyRules schedules it where a rule fits, as "
+            "Auto-schedule does"
+        )
+    return _("Unscheduled")
 
 
 def _show_lines(view: CodeView, error: StepError, record: ScheduleRecord) -> None:

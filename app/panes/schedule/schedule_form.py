@@ -685,8 +685,9 @@ class ScheduleForm(QWidget):
             text, role = f"{mark} {error.message}", "wrong"
         elif preview is not None and preview.record is not None:
             text, role = _("✓ legal"), "right"
-            if (milliseconds := preview.record.predicted_ms) is not None:
-                time = duration_text(milliseconds)
+            predicted, scale = preview.record.predicted_ms, self._measurements.scale
+            if predicted is not None and scale is not None:
+                time = duration_text(predicted * scale)
                 text = _("✓ legal · predicted {time}", time=time)
         elif preview is not None:
             text = _("trying…")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QWidget
@@ -20,10 +21,11 @@ from lowerscope.app.kit.tables.data_table import Cell, Column
 from lowerscope.app.kit.tables.trees import TreeRow, TreeTable
 from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
 from lowerscope.app.panes.schedule.model import Scheduling
-from lowerscope.core.model.formatting import bytes_text, duration_text
+from lowerscope.core.model.formatting import UNRELIABLE, bytes_text, duration_text
 from lowerscope.core.model.schedule_records import (
     BufferNode,
     LoopNode,
+    Measured,
     Move,
     ScheduleRecord,
 )
@@ -91,17 +93,18 @@ def _buffer_row(buffer: BufferNode) -> TreeRow:
 
 
 def move_choices(
-    moves: Sequence[Move], asking: Sequence[str], measured: Mapping[str, float]
+    moves: Sequence[Move], asking: Sequence[str], measured: Mapping[str, Measured]
 ) -> list[Choice]:
     """Return the primitives under their headings: the groups and primitives that are fastest first.
 
     Args:
         asking: Keys of the primitives that have a form.
-        measured: Milliseconds of a call with them, where that was measured.
+        measured: The time of a call with them, where that was measured.
     """
 
     def order(move: Move) -> tuple[bool, float]:
-        milliseconds = measured.get(move.name, move.predicted_ms)
+        known = measured.get(move.name)
+        milliseconds = move.predicted_ms if known is None else known.milliseconds
         return not move.legal, math.inf if milliseconds is None else milliseconds
 
     rows: list[Choice] = []
@@ -114,7 +117,7 @@ def move_choices(
     return rows
 
 
-def _choice(move: Move, asks: bool, measured: float | None) -> Choice:
+def _choice(move: Move, asks: bool, measured: Measured | None) -> Choice:
     note = move.title if move.legal else move.reason
     time = "" if move.predicted_ms is None else duration_text(move.predicted_ms)
     mark = _("⚠ unsafe") if move.unsafe else time
@@ -122,9 +125,10 @@ def _choice(move: Move, asks: bool, measured: float | None) -> Choice:
     example = f"{move.before}\n→\n{move.after}" if move.before or move.after else ""
     price = _("Predicted time of a call with it: {time}", time=time) if time else ""
     if measured is not None:
-        time = duration_text(measured)
+        time = duration_text(measured.milliseconds, about=measured.disturbed)
         mark = _("{time} measured", time=time)
-        price = "\n".join(_some(_("Measured time of a call with it: {time}", time=time), price))
+        said = _("Measured time of a call with it: {time}", time=time)
+        price = "\n".join(_some(said, UNRELIABLE if measured.disturbed else "", price))
     tooltip = "\n\n".join(_some(price, move.help, move.reason, example))
     return Choice(move.name, title, note, usable=move.legal, mark=mark, tooltip=tooltip)
 
@@ -181,6 +185,12 @@ class ScheduleTree(TreeTable):
         primitive = LETTERS.get(event.text().upper()) if plain else None
         if primitive is not None and self._scheduling.chosen:
             self._scheduling.trying.choose_named(primitive)
+        elif primitive is not None and self._scheduling.record is not None:
+            text = _("Select a loop or a block for {name}.", name=primitive)
+            self._document.notify(text, "info")
+        elif event.key() == Qt.Key.Key_Down and self.rows() and not self.selected_keys():
+            # With the focus the first row became the current one; it is not selected yet.
+            self.setCurrentItem(self.item_of(self.rows()[0].key))
         else:
             super().keyPressEvent(event)
 
@@ -205,7 +215,8 @@ class ScheduleMovesPage(QWidget):
         super().__init__()
         self._scheduling = scheduling
         self._measurements = measurements
-        self._measured: dict[str, float] = {}  # Milliseconds of the primitives that were measured.
+        self._measured: dict[str, Measured] = {}  # The times of primitives that were measured.
+        self._scale: float | None = None  # That of the predictions.
         self.measure = push_button(
             _("Measure"),
             _("Measure the function after each legal primitive, while nothing else runs"),
@@ -224,6 +235,7 @@ class ScheduleMovesPage(QWidget):
         self.choices.escaped.connect(self._escape)
         scheduling.moves.changed.connect(self._show)
         scheduling.changed.connect(self._show)
+        scheduling.predicted.connect(self._show_measured)
         measurements.changed.connect(self._show_measured)
         document.on(("selection", "snapshot"), self._show)
 
@@ -239,7 +251,8 @@ class ScheduleMovesPage(QWidget):
         # listed.
         moves = scheduling.moves.all if scheduling.record is not None and chosen else ()
         asking = [each.name for each in moves if scheduling.trying.asks(each)]
-        self._measured = self._times()
+        self._measured, self._scale = self._times(), self._measurements.scale
+        moves = tuple(map(self._scaled, moves))
         self.choices.set_choices(move_choices(moves, asking, self._measured))
         self.measure.setVisible(any(each.legal for each in moves))
         self.choices.set_hint(*self._hint())
@@ -273,10 +286,16 @@ class ScheduleMovesPage(QWidget):
         legal = (each for each in self._scheduling.moves.all if each.legal and not each.unsafe)
         return {each.name: here.after((*here.primitives, each.primitive)) for each in legal}
 
-    def _times(self) -> dict[str, float]:
+    def _scaled(self, move: Move) -> Move:
+        """Return a primitive with its prediction scaled to the measured time before it."""
+        predicted, scale = move.predicted_ms, self._scale
+        scaled = None if predicted is None or scale is None else predicted * scale
+        return msgspec.structs.replace(move, predicted_ms=scaled)
+
+    def _times(self) -> dict[str, Measured]:
         measured = self._measurements.measured
         return {
-            name: found.milliseconds
+            name: found
             for name, each in self._after_each().items()
             if (found := measured(each)) is not None
         }
@@ -287,7 +306,8 @@ class ScheduleMovesPage(QWidget):
         )
 
     def _show_measured(self) -> None:
-        if self.isVisible() and self._times() != self._measured:
+        known = self._measured, self._scale
+        if self.isVisible() and known != (self._times(), self._measurements.scale):
             self._show()
 
     def _move(self, key: str) -> Move | None:

@@ -78,7 +78,7 @@ class ScheduleHistory(QWidget):
             _("Measure all"),
             _("Check and measure the function after each step that was not measured yet"),
         )
-        self.undo = push_button(_("Undo"), _("Undo the last change (Ctrl+Z)"))
+        self.undo = push_button(_("Undo"), _("Undo the last change of the schedule (Ctrl+Z)"))
         self.keep = push_button(_("Save"), _("Copy, save or load the schedule"))
         self.keep.setMenu(QMenu(self))
         self.strip = StepStrip(_("Steps of the schedule"))
@@ -125,7 +125,7 @@ class ScheduleHistory(QWidget):
         self._show_undo()
 
     def _show_undo(self) -> None:
-        self.undo.setEnabled(self._document.can_undo)
+        self.undo.setEnabled(self._scheduling.can_undo)
 
     def _show_cells(self) -> None:
         record, measurements = self._scheduling.record, self._measurements
@@ -137,19 +137,11 @@ class ScheduleHistory(QWidget):
         cells = [self._start_cell(after.get(START))]
         for place, step in enumerate(record.steps):
             cells.append(self._cell(place, step, after.get(step.id)))
-        known = [measurements.measured(each) for each in after.values()]
-        torch = next(
-            (
-                each.torch_ms
-                for each in known
-                if each and each.torch_ms and not each.torch_does_more
-            ),
-            None,
-        )
-        level = None
-        if torch is not None:
-            words = _("torch {torch}", torch=duration_text(torch))
-            level = (self._document.named_engine(words), torch)
+        torch, level = measurements.torch, None
+        if torch is not None and torch.torch_ms and not torch.torch_does_more:
+            time = duration_text(torch.torch_ms, about=torch.disturbed)
+            words = _("torch {torch}", torch=time)
+            level = (self._document.named_engine(words), torch.torch_ms)
         self.strip.set_cells(cells, level)
         index = self._stepping.schedule_index
         place = len(record.steps) if index is None else min(index, len(record.steps))

@@ -16,6 +16,7 @@ from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.app.panes.tuning.tune_page import estimated_seconds
 from lowerscope.core.model.formatting import seconds_text
+from lowerscope.core.model.schedule import name_before_packing
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tuning_records import TuneOptions
 
@@ -142,13 +143,13 @@ class TuneDialog(Dialog):
 
 
 def function_of(document: Document) -> str:
-    """Return the selected function; empty for none."""
+    """Return the selected function, by the name it has when it is scheduled; empty for none."""
     snapshot = document.snapshot
     names = {} if snapshot is None else {each.id: each.name for each in snapshot.functions}
     kinds = {} if snapshot is None else {each.id: each.kind for each in snapshot.functions}
     chosen = document.links.at_step(()).select(document.selection.chosen).of_kind("tir")
     found = (names[each] for each in chosen if kinds.get(each) == "tensorir")
-    return next(found, "")
+    return name_before_packing(next(found, ""))
 
 
 def ask_tuning(document: Document, function: str, tuning: Tuning, parent: QWidget) -> TuneDialog:

@@ -258,6 +258,12 @@ class Tuning(QObject):
         return self.phase != "idle"
 
     @property
+    def prepares(self) -> bool:
+        """Return whether the trials are not shared out among the functions yet."""
+        functions = () if self.state is None else self.state.functions
+        return not any(each.planned for each in functions)
+
+    @property
     def measures(self) -> bool:
         """Return whether it measures, so that nothing else may."""
         return self.phase in ("tuning", "pausing", "stopping")
@@ -289,7 +295,7 @@ class Tuning(QObject):
         if self.under_way or recipe is None:
             return
         self._options, self._of = options, recipe
-        self.state = None
+        self.state = TuneState(trials_total=options.trials)
         self._begin_client()
         self._set_phase("waiting", _("Waits until the engine and the worker are idle."))
         self._begin_if_waiting()
@@ -393,6 +399,10 @@ class Tuning(QObject):
         if self.phase not in ("tuning", "pausing", "paused") or not state.functions:
             return
         self.state = state
+        if self.prepares:
+            # Those that are to be shared out.
+            total = self._options.trials
+            self.state = msgspec.structs.replace(state, trials_total=total)
         if state.paused and self.phase == "pausing":
             self._set_phase("paused", self._paused_words())
             self.made_way.emit()
@@ -481,7 +491,7 @@ class Tuning(QObject):
     def _make_way(self) -> None:
         """Pause for a run, and resume after it."""
         if self._document.running:
-            if self.phase == "tuning" and (self.state is None or not self.state.trials_total):
+            if self.phase == "tuning" and self.prepares:
                 self._begin_later()
             elif self.phase == "tuning":
                 self._for_run = True

@@ -15,10 +15,17 @@ from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.tuning.model import Tuning
-from lowerscope.core.model.formatting import UNRELIABLE, disturbed_times, ratio_text, seconds_text
+from lowerscope.core.model.formatting import (
+    NONE,
+    UNRELIABLE,
+    beside_text,
+    disturbed_times,
+    ratio_text,
+    seconds_text,
+)
 from lowerscope.core.model.recipe import applies_schedules
 from lowerscope.core.model.texts import _, _n
-from lowerscope.core.model.tuning_records import TunedFunction, TunedState, TuneState
+from lowerscope.core.model.tuning_records import TunedFunction, TunedState, TunedTime, TuneState
 
 # --- Texts of a tuning: rows, a function's curve, times, and the remaining work ---
 
@@ -63,7 +70,7 @@ def tuned_row(function: TunedFunction) -> Row:
     ratio, slower = "", False
     if function.best is not None and function.torch:
         slower = function.best > function.torch
-        ratio = ratio_text(function.best / function.torch, about=bool(unsure))
+        ratio = beside_text(function.best, function.torch, about=bool(unsure))
     if function.disturbed:
         note = _("; ").join(each for each in (note, UNRELIABLE, MEASURE_ANEW) if each)
     return Row(
@@ -71,15 +78,22 @@ def tuned_row(function: TunedFunction) -> Row:
         (
             Cell(name, bold=True, tooltip="\n".join((function.name, *function.twins))),
             Cell(mark, role=role, tooltip=function.note),
-            f"{function.trials:,} / {planned:,}",
+            f"{function.trials:,} / {planned:,}" if planned else NONE,
             Cell(f"{function.failed:,}", role="wrong" if function.failed else "quiet"),
-            seconds_text(function.best),
+            _time(function, "best"),
             Cell(ratio, role="unsure" if unsure else "" if slower else "right", tooltip=unsure),
-            seconds_text(function.by_rules),
-            seconds_text(function.torch),
+            _time(function, "by_rules"),
+            _time(function, "torch"),
             Cell(note, role="unsure" if function.disturbed else "quiet", tooltip=note),
         ),
     )
+
+
+def _time(function: TunedFunction, name: TunedTime) -> Cell:
+    """Return the cell of a time, marked if it is unreliable."""
+    unsure = disturbed_times(function, name)
+    seconds: float | None = getattr(function, name)
+    return Cell(seconds_text(seconds), "unsure" if unsure else "", tooltip=unsure)
 
 
 def levels_of(function: TunedFunction) -> list[Level]:
@@ -185,8 +199,8 @@ class TunePage(QWidget):
                 Column(
                     _("vs. torch"),
                     numeric=True,
-                    width=64,
-                    tooltip=_("The best by torch's time: below 1, TVM is faster"),
+                    width=104,
+                    tooltip=_("The best beside torch's time"),
                 ),
                 Column(_("rules"), numeric=True, width=76),
                 Column(_("torch"), numeric=True, width=76),
@@ -263,7 +277,7 @@ class TunePage(QWidget):
         set_look(self.said, "role", "wrong" if said.role == "wrong" else "quiet")
         if not tuning.under_way:
             self.progress.clear()
-        elif state is None or not state.trials_total:
+        elif state is None or tuning.prepares:
             self.progress.set_busy()
         else:
             self.progress.set_fraction(state.trials_done / state.trials_total)

@@ -1,4 +1,4 @@
-"""Half TensorIR, half library: one loop nest for shapes that are symbols, called twice by name."""
+"""Half TensorIR, half library: the first layer is a function for shapes that are symbols."""
 
 from numpy_mlp import classes, numpy_mlp
 from tvm.script import ir as I

@@ -190,20 +190,35 @@ def test_places_are_on_logarithmic_scales(qtbot: QtBot) -> None:
     assert plot.rect().contains(plot.place_of(1).toPoint())
 
 
-def test_names_of_near_marks_cover_no_mark_and_no_name(qtbot: QtBot) -> None:
+NEAR = (
+    Mark("now", 3, 12, "here"),
+    Mark("before", 3.2, 9, "before"),
+    Mark("best", 2.5, 10, "best"),
+    Mark("unscheduled", 9, 9, "other"),
+)
+ALIKE = (
+    Mark("unscheduled", 60, 2.06, "before"),
+    Mark("best so far", 60, 3.11, "best"),
+    Mark("current", 60, 2.12, "here"),
+    Mark("torch", 60, 20.3, "other"),
+)
+
+
+@pytest.mark.parametrize(("marks", "width", "height"), [(NEAR, 320, 240), (ALIKE, 236, 150)])
+def test_names_of_near_marks_cover_no_mark_and_no_name(
+    qtbot: QtBot, marks: tuple[Mark, ...], width: int, height: int
+) -> None:
     plot = roofline(qtbot)
-    marks = (
-        Mark("now", 3, 12, "here"),
-        Mark("before", 3.2, 9, "before"),
-        Mark("best", 2.5, 10, "best"),
-        Mark("unscheduled", 9, 9, "other"),
-    )
+    plot.resize(width, height)
     plot.set_plot(ROOFS, marks)
     texts = plot.findChildren(QGraphicsView)[0].items()
     names = [each for each in texts if isinstance(each, QGraphicsSimpleTextItem)]
-    shown = {each.text(): each.sceneBoundingRect() for each in names if each.rotation() == 0}
-    found = [area for text, area in shown.items() if text.split()[0] in {m.name for m in marks}]
+    shown = [each for each in names if each.text().startswith(tuple(m.name for m in marks))]
+    # Without the space above and below the letters.
+    found = [each.sceneBoundingRect().adjusted(0, 2, 0, -2) for each in shown]
     assert len(found) == 4
+    cut = [each.text() for each in names if "…" in each.text()]
+    assert not cut
     for number, area in enumerate(found):
         assert not any(area.intersects(other) for other in found[number + 1 :])
         assert not any(area.contains(plot.place_of(3 + place)) for place in range(4))

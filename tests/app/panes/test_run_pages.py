@@ -17,11 +17,11 @@ from lowerscope.app.panes.log.log_view import ProblemsView
 from lowerscope.app.panes.run.commands import TolerancesDialog
 from lowerscope.app.panes.run.compare_page import ComparePage
 from lowerscope.app.panes.run.run_view import FOLDED, RunView
-from lowerscope.app.panes.run.tensor_page import TensorPage
+from lowerscope.app.panes.run.tensor_page import TensorPage, errors_text
 from lowerscope.app.panes.run.time_page import TimePage, groups_of, memory_rows
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
-from lowerscope.core.model.formatting import duration_text, error_text
+from lowerscope.core.model.formatting import beside_text, duration_text, error_text
 from lowerscope.core.model.graph import Box
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ComparisonQuery, RunEstimateQuery, RunQuery, SnapshotQuery
@@ -558,3 +558,13 @@ def test_a_source_without_torch_has_no_nodes_to_compare(bench: Bench, qtbot: QtB
     shown(qtbot, page)
     bench.run(msgspec.structs.replace(TIMED, nodes=()))
     assert page.nodes.table.empty.accessibleName() == "No nodes to compare"
+
+
+def test_the_errors_are_said_of_all_elements() -> None:
+    assert "3 of 1,003 " in errors_text("TVM - torch", 3, 1000)
+    assert "1,003 elements" in errors_text("TVM - torch", 0, 1003)
+
+
+def test_a_ratio_of_times_says_which_is_faster() -> None:
+    assert beside_text(2.0, 1.0) == "2.00× slower"
+    assert beside_text(1.0, 2.0, about=True) == "≈ 2.00× faster"

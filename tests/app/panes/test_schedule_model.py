@@ -317,9 +317,17 @@ def test_schedules_are_applied_to_the_model_and_undo_takes_them_out(work: Workbe
     work.bench.sent(SnapshotQuery)
     work.bench.derive()
     work.settle()
+    # The history takes back changes of the schedule alone.
+    assert not work.scheduling.can_undo
     work.document.undo()
     assert not work.variants.in_model
     assert work.document.wanted == unapplied
+    work.bench.derive()
+    work.settle()
+    assert work.scheduling.can_undo
+    work.do(work.document.undo)
+    assert work.scheduling.primitives == ()
+    assert not work.scheduling.can_undo
 
 
 def test_a_file_becomes_a_variant_and_a_broken_one_changes_nothing(
@@ -418,9 +426,17 @@ def test_a_schedule_that_fits_no_function_is_kept_until_it_is_deleted(work: Work
 PEAKS = Peaks(gflops=100.0, gbytes_per_second=10.0, threads=2, target="llvm")
 
 
-def measured(milliseconds: float) -> Measured:
+def measured(
+    milliseconds: float, torch: float | None = None, *, disturbed: bool = False
+) -> Measured:
     return Measured(
-        milliseconds=milliseconds, low=milliseconds, high=milliseconds, repeats=9, build_ms=1.0
+        milliseconds=milliseconds,
+        low=milliseconds,
+        high=milliseconds,
+        repeats=9,
+        build_ms=1.0,
+        torch_ms=torch,
+        disturbed=disturbed,
     )
 
 
@@ -434,7 +450,7 @@ class Worker:
         self.work = work
         self.qtbot = qtbot
         self.found = work.bench.features.measurements
-        self.times: dict[tuple[str, ...], float] = {}
+        self.times: dict[tuple[str, ...], float | Measured] = {}
         self.wrong: set[str] = set()
 
     def next(self) -> CheckQuery | MeasureQuery:
@@ -456,7 +472,8 @@ class Worker:
             differs = self.wrong.intersection(names)
             sent.answer(Checked(verdict="differs" if differs else "same"))
             return f"check {' '.join(names)}"
-        sent.answer(measured(self.times.get(names, 2.0)))
+        time = self.times.get(names, 2.0)
+        sent.answer(time if isinstance(time, Measured) else measured(time))
         return f"measure {' '.join(names)}"
 
     def answer_all(self) -> list[str]:
@@ -536,6 +553,58 @@ def test_primitives_are_sorted_by_their_prices_measured_ones_before_predicted(
         *("measure fuse", "measure parallel", "measure unroll"),
     ]
     assert titles(page) == ["parallel", "fuse", "unroll", "rfactor"]
+
+
+def test_there_is_one_time_of_torch_the_shortest_reliable_one(
+    work: Workbench, worker: Worker
+) -> None:
+    worker.times = {
+        (): measured(8.0, 2.0, disturbed=True),
+        ("unroll",): measured(6.0, 4.0),
+        ("unroll", "parallel"): measured(3.0, 3.0),
+    }
+    seen = []
+    for name in ("unroll", "parallel"):
+        work.apply(name)
+        worker.answer_all()
+        torch = worker.found.torch
+        assert torch is not None
+        seen.append(torch.torch_ms)
+    assert seen == [4.0, 3.0]
+
+
+def test_predictions_are_scaled_to_what_was_measured(
+    work: Workbench, worker: Worker, qtbot: QtBot
+) -> None:
+    found, scheduling = worker.found, work.scheduling
+    assert found.scale == 1.0
+    worker.times = {(): measured(8.0, disturbed=True)}
+    worker.answer_all()
+    # Without a prediction for the function itself, the others say nothing.
+    assert found.scale is None
+    scheduling.take_prediction(2.0)
+    assert found.scale == 4.0
+    work.moves = (msgspec.structs.replace(move("unroll"), predicted_ms=1.0),)
+    page = ScheduleMovesPage(work.document, scheduling, found)
+    qtbot.addWidget(page)
+    page.show()
+    work.document.select(("tir:dense/i",))
+    work.settle()
+    assert marks(page) == ["4 ms"]
+    worker.times = {("unroll",): measured(3.0, disturbed=True)}
+    found.set_automatic(False)
+    page.measure.click()
+    for _turn in range(2):
+        worker.answer()
+    assert marks(page) == ["≈ 3 ms measured"]
+    work.apply("parallel")
+    assert (scheduling.predicted_ms, found.scale) == (None, 1.0)
+
+
+def marks(page: ScheduleMovesPage) -> list[str]:
+    """Return the times in the list of primitives, in order."""
+    rows = (page.choices.list.item(row) for row in range(page.choices.list.count()))
+    return [each.data(CHOICE).mark for each in rows if each.data(CHOICE).key]
 
 
 def titles(page: ScheduleMovesPage) -> list[str]:

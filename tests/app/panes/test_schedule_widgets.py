@@ -11,10 +11,16 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.tables.choice_list import OrderList
 from lowerscope.app.panes.schedule.metrics import work_rows
+from lowerscope.app.panes.schedule.schedule_code import unscheduled_line
 from lowerscope.app.panes.schedule.schedule_form import ScheduleForm
-from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMovesPage, tree_rows
+from lowerscope.app.panes.schedule.schedule_moves_page import (
+    ScheduleMovesPage,
+    ScheduleTree,
+    tree_rows,
+)
 from lowerscope.app.panes.schedule.schedule_view import ScheduleHistory
 from lowerscope.core.model.queries import ScheduleQuery
+from lowerscope.core.model.recipe import ruled_in_model
 from lowerscope.core.model.schedule import At
 from lowerscope.core.model.schedule_records import (
     BufferNode,
@@ -26,7 +32,7 @@ from lowerscope.core.model.schedule_records import (
 )
 from lowerscope.core.model.snapshot import TextRecord
 from tests.app.panes.workbench import FACTORS, Workbench, move
-from tests.app.plain_values import Bench
+from tests.app.plain_values import RECIPE, Bench
 
 LEFT = Qt.MouseButton.LeftButton
 NONE = Qt.KeyboardModifier.NoModifier
@@ -312,6 +318,28 @@ def test_the_tree_says_what_loops_blocks_and_buffers_are() -> None:
     assert "writes C[v_i]" in rows[1].tooltip
     assert rows[-1].note == "1×128"
     assert "float32" in rows[-1].tooltip
+
+
+def test_the_keys_of_the_tree_begin_at_its_first_row(qtbot: QtBot, work: Workbench) -> None:
+    work.document.select(("tir:dense",))
+    work.settle()
+    tree = ScheduleTree(work.document, work.scheduling)
+    shown(qtbot, tree)
+    tree.setFocus()
+    QTest.keyClicks(tree, "s")
+    assert "split" in work.bench.notices[-1]
+    QTest.keyClick(tree, Qt.Key.Key_Down)
+    assert work.document.selection.chosen == ("tir:dense/i",)
+    work.settle()
+    QTest.keyClicks(tree, "s")
+    assert work.trying.draft is not None
+    assert work.trying.draft.primitive.name == "split"
+
+
+def test_a_function_that_the_model_schedules_by_rules_says_so() -> None:
+    assert "ApplyRules" not in unscheduled_line(RECIPE)
+    for on in (True, False):
+        assert ("ApplyRules" in unscheduled_line(ruled_in_model(RECIPE, on))) == on
 
 
 # The numbers

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.panes.tuning.commands import TuneDialog
+from lowerscope.app.panes.tuning.commands import TuneDialog, function_of
+from lowerscope.app.panes.tuning.tune_page import tuned_row
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
+from lowerscope.core.model.formatting import NONE
 from lowerscope.core.model.queries import (
     PauseTuningQuery,
     Query,
@@ -111,6 +113,7 @@ def test_it_waits_until_the_engine_and_the_worker_are_idle(tuner: Tuner) -> None
     tuner.bench.engine.be("busy")
     tuner.tuning.start(OPTIONS)
     assert (tuner.tuning.phase, tuner.client.sent) == ("waiting", [])
+    assert tuner.tuning.state == TuneState(trials_total=10)
     # Measurements at the workbench wait for it.
     assert tuner.tuning.holds_back
     assert tuner.bench.features.measurements.waits
@@ -120,6 +123,18 @@ def test_it_waits_until_the_engine_and_the_worker_are_idle(tuner: Tuner) -> None
     # There is one at a time.
     tuner.tuning.start(OPTIONS)
     assert len(tuner.tuning.findChildren(Client)) == 1
+
+
+def test_before_trials_are_shared_out_all_are_to_come(tuner: Tuner, qtbot: QtBot) -> None:
+    tuner.tuning.start(OPTIONS)
+    function = TunedFunction(name="dense", structure="s")
+    tuner.tell(qtbot, TuneState(functions=(function,)))
+    assert tuner.tuning.state == TuneState(functions=(function,), trials_total=10)
+    assert tuned_row(function).cell(2).text == NONE
+    # There is nothing to pause yet.
+    assert tuner.tuning.prepares
+    tuner.tell(qtbot, state_of(1))
+    assert not tuner.tuning.prepares
 
 
 def test_the_best_is_a_variant_which_undo_takes_out(tuner: Tuner, qtbot: QtBot) -> None:
@@ -292,6 +307,12 @@ def test_the_form_has_the_function_the_slowest_or_all(tuner: Tuner, qtbot: QtBot
     assert "2 functions, about 7 trials each" in dialog.estimate.text()
     dialog.begin.click()
     assert tuner.sent(TuneQuery).query == TuneQuery(recipe=RECIPE, options=dialog.options())
+
+
+def test_a_function_has_its_name_from_before_its_weights_are_laid_out(tuner: Tuner) -> None:
+    show(tuner.document, RECIPE, "dense_prepacked", "relu", key="2")
+    tuner.document.select(("tir:dense_prepacked",))
+    assert function_of(tuner.document) == "dense"
 
 
 def test_without_a_function_there_is_nothing_to_tune(tuner: Tuner, qtbot: QtBot) -> None:

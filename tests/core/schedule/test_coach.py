@@ -263,6 +263,8 @@ def test_cures_are_primitives_that_are_faster_by_prediction() -> None:
                 sch = apply(sch, step, outputs, target).sch
             assert predicted_ms(function_of(sch), rates) == each.predicted_ms
             cured[code] += 1
+            several = len({step.name for step in each.steps}) > 1
+            assert not several or all(step.name in each.cure for step in each.steps)
     assert set(CURED) <= set(cured), cured
 
 
