@@ -22,7 +22,8 @@ from lowerscope.core.model.compact_script import compact_script
 from lowerscope.core.model.module_steps import Moment, PassRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CatalogueQuery, RunQuery
-from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.recipe import Recipe, Source, from_json
+from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import PassType, TextRecord
 from tests.app.plain_values import snapshot
 from tests.app.shell.conftest import OpenPlainWindow, sent
@@ -75,6 +76,13 @@ def test_recent_sources_and_samples_open_from_the_welcome_page(
         qtbot.mouseClick(row, Qt.MouseButton.LeftButton)
         assert window.pages.currentWidget() is window.panes
         assert wanted(window) == spec
+
+
+def test_a_recent_source_is_stored_with_its_schedules(window: MainWindow) -> None:
+    scheduled = msgspec.structs.replace(RECIPE, schedules=(Schedule(function="dense"),))
+    window.document.change(scheduled)
+    assert from_json(window.settings.recipe_of(RECIPE.source.spec)) == scheduled
+    window.document.undo()
 
 
 def test_a_dropped_file_is_opened(window: MainWindow, tmp_path: Path) -> None:
