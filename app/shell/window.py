@@ -487,6 +487,7 @@ class MainWindow(QMainWindow):
         return [(kind, name, place, partial(act, spec)) for kind, (spec, name, place), act in known]
 
     def _show_mode(self) -> None:
+        self.banner.leave()
         self.commands.set_mode(self.mode)
         self.tool_bar.show_mode(self.mode)
         self.menus.show_mode(self.mode)
