@@ -7,7 +7,7 @@ from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from lowerscope.app.document.document import Document, switched
-from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.document.stepping import SECTION_TITLES, Stepping
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import (
     BarTabs,
@@ -189,10 +189,16 @@ class ToolBar(QWidget):
             self.step.setVisible(here is not None)
             self._fit()
             self._show_run()
-        name = _("start") if line is None else f"{line.label} · {line.title}"
+        name = "" if line is None else f"{line.label} · {line.title}"
         if line is not None and self.width() < SMALL:
             name = line.label
-        words = _("at step {name}", name=name)
+        if line is None:
+            words = _("before the first step")
+        elif here is None or here.section in ("passes", "schedule"):
+            words = _("at step {name}", name=name)
+        else:
+            # Numbers begin anew in each section.
+            words = labelled(SECTION_TITLES[here.section], name)
         room = TextMetrics(self.step.font()).elidedText(
             words, Qt.TextElideMode.ElideRight, STEP_WIDTH - 46
         )

@@ -135,6 +135,12 @@ class StepList(PaintedTree):
                     found[key] = QRectF(0, bottom, width, HEIGHTS["section"])
         return found
 
+    def has_room_below(self, key: str) -> bool:
+        """Return whether rows below this one are visible."""
+        stuck = (area.top() for area in self.stuck().values())
+        bottom = min(stuck, default=self.viewport().height())
+        return self.row_rect(key).bottom() + 2 * HEIGHTS["step"] <= bottom
+
     def _repaint_stuck(self, moved: int = 0) -> None:
         """Repaint the places of the headers at the bottom, and those that they were moved to."""
         area = self.viewport().rect()
@@ -321,9 +327,9 @@ class StepList(PaintedTree):
         colours = theme.current()
         row: StepRow = item.data(0, ROW)
         ground = colours.ground if row.kind == "section" else colours.panel
-        if item is self.hovered():
+        if item is self.hovered() or item.isSelected():
             ground = colours.hover
-        if row.key == self._marked or item.isSelected():
+        if row.key == self._marked:
             ground = colours.accent_ground
         painter.fillRect(area, QColor(ground))
         line = QRectF(area.left(), area.bottom() - 1, area.width(), 1)

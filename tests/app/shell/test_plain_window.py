@@ -112,6 +112,26 @@ def test_a_command_of_a_page_runs_no_file_that_was_not_approved(
         QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
+def test_a_command_of_a_page_shows_what_it_prints(window: MainWindow) -> None:
+    window.help.show("course")
+    assert window.help.shown is not None
+    course, panes = window.help.shown.course, window.panes
+    for command, mode, page in (
+        ("schedule sample:conv_net --lowering te --function relu", "schedule", ""),
+        ("passes sample:matmul_relu --pipeline fuse", "step", ""),
+        ("show sample:matmul_relu --stage asm", "explore", "asm"),
+        ("show sample:matmul_relu --stage numpy --function relu", "explore", "numpy"),
+    ):
+        course.open_command(f"lowerscope {command}")
+        sent(window).answer(RECORDS)
+        assert window.mode == mode
+        assert page in ("", panes.tensorir.current())
+        chosen = ("tir:relu",) if "--function" in command else ()
+        assert window.document.selection.chosen == chosen
+        window.document.select(())
+    panes.tensorir.set_current("script")
+
+
 def test_a_refused_source_brings_its_problem_to_the_front(
     window: MainWindow,
 ) -> None:
