@@ -201,7 +201,7 @@ _CHROME = 80
 _WIDEST = 900
 
 SHOWN_MS = {"info": 10_000, "wrong": 30_000}
-"""How long a message floats; it stays while it is pointed at."""
+"""Time that a message floats, in milliseconds; it stays while it is pointed at."""
 
 NEW_MS = 500
 """A message as new as this belongs to the mode that is switched to."""

@@ -28,9 +28,8 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton, push_button
-from lowerscope.app.kit.dialogs import FRAME
 from lowerscope.app.kit.glossary import file_of
-from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.layouts import FRAME, column_of, row_of
 from lowerscope.app.kit.markdown_view import MarkdownView
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import Split
@@ -56,7 +55,7 @@ def command_of(line: str) -> str:
 
 @dataclass(frozen=True)
 class CommandView:
-    """What a command of a page prints: a pane, a page of it, and a function."""
+    """The pane, its page and the function that show the output of a command."""
 
     pane: str
     page: str = ""
@@ -76,7 +75,7 @@ _STAGES = {
 
 
 def view_of(arguments: Sequence[str]) -> CommandView:
-    """Return where the window shows what a command prints."""
+    """Return the place in the window for the output of a command."""
     values = dict(pairwise(arguments))
     function = values.get("--function", "")
     if arguments[0] in _PANES:

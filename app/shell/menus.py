@@ -287,8 +287,13 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
 
 def _reason(document: Document, key: str) -> str:
     """Return why a command is disabled; empty if its name says it."""
+    if key == "leave-steps":
+        # Escape is pressed for many things.
+        return ""
     if not document.is_open():
         return _("open a model first (Ctrl+O)")
+    if document.running and key in ("first-difference", "next-difference", "previous-difference"):
+        return _("a run is in progress")
     return next((words for words, keys in REASONS.items() if key in keys), "")
 
 

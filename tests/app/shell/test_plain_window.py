@@ -78,6 +78,16 @@ def test_recent_sources_and_samples_open_from_the_welcome_page(
         assert wanted(window) == spec
 
 
+def test_a_click_on_the_drop_field_selects_a_file(qtbot: QtBot, window: MainWindow) -> None:
+    window.commands.action("welcome").trigger()
+    with qtbot.waitSignal(window.welcome.open_wanted), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(window.opening, "choose_file", str)
+        qtbot.mouseClick(window.welcome.drop, Qt.MouseButton.LeftButton)
+    # Escape does nothing there, and says nothing.
+    with qtbot.assertNotEmitted(window.commands.refused):
+        qtbot.keyClick(window.welcome, Qt.Key.Key_Escape)
+
+
 def test_a_recent_source_is_stored_with_its_schedules(window: MainWindow) -> None:
     scheduled = msgspec.structs.replace(RECIPE, schedules=(Schedule(function="dense"),))
     window.document.change(scheduled)
