@@ -107,7 +107,7 @@ class StepList(PaintedTree):
         self._pinned: Sequence[str] = ()
         self._rows: list[StepRow] = []
         super().__init__(name, ("",))
-        self._marked = ""
+        self._marked = self._marked_last = ""  # The marked row, and the last that was marked.
         self._pressed: tuple[StepRow, QPoint] | None = None
         self._target = -1
         self._parents: set[str] = set()
@@ -232,8 +232,10 @@ class StepList(PaintedTree):
             select: Whether to select it as well, unless another row than the last one is selected.
         """
         if key != self._marked:
-            follows = select and self.current_key() in ("", self._marked)
+            # No row is marked between two steps of different sections.
+            follows = select and self.current_key() in ("", self._marked_last)
             before, self._marked = self._marked, key
+            self._marked_last = key or self._marked_last
             if key in self._items:
                 if follows:
                     self.setCurrentItem(self._items[key])

@@ -217,6 +217,14 @@ def test_a_fold_inside_of_a_step_counts_the_passes_that_it_has_the_numbers_of(
     assert all(row.title for row in pane.view.list.rows())
 
 
+def test_the_selection_follows_the_step_into_another_section(pane: Pane) -> None:
+    pane.stepping.take_build(PASSES[:1])
+    pane.stepping.last()
+    pane.stepping.leave()
+    pane.stepping.go(Moment(section="build", index=1))
+    assert pane.view.list.current_key() == pane.view.list.marked() == "build:1"
+
+
 def test_passes_that_are_being_applied_are_not_counted(pane: Pane) -> None:
     pane.view.change_steps(STEPS[:2])
     (words,) = (row.words for row in pane.view.list.rows() if row.title == "Passes")
