@@ -27,6 +27,7 @@ from lowerscope.core.model.recipe import (
     Recipe,
     Strategy,
     applies_schedules,
+    document_of,
     without_schedules,
     without_steps,
 )
@@ -368,8 +369,17 @@ class Document(QObject):
     # The recipe
 
     def open(self, recipe: Recipe) -> None:
-        """Open another source. The current one stays until the new one's records arrive."""
-        self.request(Version(recipe))
+        """Open another source. The current one stays until the new one's records arrive.
+
+        Another recipe of the source that is open is an undo step: its schedules are not lost.
+        """
+        state, history = self.state, History()
+        shown, same = state.recipe, document_of(recipe)
+        if shown is not None and document_of(shown) == document_of(self.wanted) == same:
+            history = self.history
+            if recipe != self.wanted:
+                history = history_after(shown, state.history, state.pending)
+        self.request(Version(recipe, history))
 
     def change(self, recipe: Recipe) -> None:
         """Request a changed recipe of the same source, as one undo step."""

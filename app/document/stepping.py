@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -186,6 +186,13 @@ PLAY_MS = 500
 ORDER: tuple[Section, ...] = ("translate", "passes", "build", "run")
 """Sections of the list of steps, from the top."""
 
+SECTION_TITLES: Mapping[Section, str] = {
+    "translate": _("Translate"),
+    "passes": _("Passes"),
+    "build": _("Build"),
+    "run": _("Run"),
+}
+
 
 class Stepping(QObject):
     """The current step, and the lists it is part of.
@@ -329,6 +336,10 @@ class Stepping(QObject):
         One step from either end of a section leads into the next one that has steps.
         """
         self.go(self.moment_at(by))
+
+    def can_step(self, by: int) -> bool:
+        """Return whether `step` leads anywhere."""
+        return bool(self.lines(self.section)) and self.moment_at(by) != self.here
 
     def moment_at(self, by: int) -> Moment:
         """Return the step that `step` goes to."""

@@ -66,7 +66,8 @@ class BuildSteps(QObject):
 
     def _take(self) -> None:
         """Reset after the recipe changed: its build is another one."""
-        self._is_built = False
+        # A run that is shown again has built it.
+        self._is_built = self._document.run_record is not None
         self._slot.drop()
         self.problem = None
         self.changed.emit()

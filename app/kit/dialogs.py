@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import set_look
-from lowerscope.app.kit.layouts import column_of
+from lowerscope.app.kit.layouts import FRAME, column_of
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, MarkupLabel
 
@@ -60,9 +60,6 @@ def file_to_open(parent: QWidget, title: str, folder: str, kinds: str) -> str:
 
 
 # --- A dialog that is never larger than its screen; what does not fit is scrolled ---
-
-FRAME = QSize(16, 48)
-"""Bound on the desktop's frame around a dialog, in logical pixels."""
 
 
 class Dialog(QDialog):

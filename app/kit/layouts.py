@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
@@ -22,6 +23,9 @@ Part = QWidget | QLayout | int | Stretch | tuple[QWidget | QLayout, int]
 """A widget or a layout, alone or with its stretch; pixels of space; or a stretch alone."""
 
 STRETCH: Stretch = (None, 1)
+
+FRAME = QSize(16, 48)
+"""Bound on the desktop's frame around a window or a dialog, in logical pixels."""
 
 
 def stretch(factor: int) -> Stretch:

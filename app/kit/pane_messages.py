@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QPushButton, QWidget
 
@@ -200,14 +200,28 @@ _EDGE = 16
 _CHROME = 80
 _WIDEST = 900
 
+SHOWN_MS = {"info": 10_000, "wrong": 30_000}
+"""Time that a message floats, in milliseconds; it stays while it is pointed at."""
+
+NEW_MS = 500
+"""A message as new as this belongs to the mode that is switched to."""
+
 
 class Toast(Banner):
-    """A banner that floats over the lower edge of its parent, so that nothing moves for it."""
+    """A banner that floats over the lower edge of its parent, so that nothing moves for it.
+
+    It leaves by itself after some seconds, and with the mode in which it was shown.
+    """
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, wraps=True)
         self.setProperty("floating", True)
         parent.installEventFilter(self)
+        self._time = QTimer(self)
+        self._time.setSingleShot(True)
+        # What remains of another type may be more than its interval.
+        self._time.setTimerType(Qt.TimerType.PreciseTimer)
+        self._time.timeout.connect(self._time_out)
 
     def show_message(
         self,
@@ -216,7 +230,19 @@ class Toast(Banner):
         actions: Sequence[tuple[str, Callable[[], None]]] = (),
     ) -> None:
         super().show_message(message, role, actions)
+        self._time.start(SHOWN_MS[role])
         self._place()
+
+    def leave(self) -> None:
+        """Dismiss the message, unless it is new."""
+        if self._time.remainingTime() <= self._time.interval() - NEW_MS and self._whole:
+            self._dismiss_by_user()
+
+    def _time_out(self) -> None:
+        if self.underMouse():
+            self._time.start()
+        elif self._whole:
+            self._dismiss_by_user()
 
     def _place(self) -> None:
         parent = self.parentWidget()

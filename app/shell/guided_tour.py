@@ -34,6 +34,7 @@ class Stop:
     todo: str  # What the user is to do.
     at: Callable[[], tuple[QWidget, QRect]]  # Widget that the bubble points at, and its part.
     is_done: Callable[[], bool]  # Whether the user has done it.
+    at_side: bool = False  # Whether the bubble is at its side: the text is about what is below.
 
 
 class GuidedTour(QObject):
@@ -145,6 +146,7 @@ class GuidedTour(QObject):
                 _("Choose TE."),
                 lowering,
                 is_te,
+                at_side=True,
             ),
             Stop(
                 "explore",
@@ -251,6 +253,7 @@ class Bubble(QWidget):
         super().__init__(window)
         self._target = QRect()
         self._at: tuple[QWidget, QRect] | None = None
+        self._at_side = False
         self._halo = Halo(window)
         self.setAccessibleName(_("Tour"))
         self.number = Label(role="quiet")
@@ -273,6 +276,7 @@ class Bubble(QWidget):
 
     def show_stop(self, stop: Stop, place: int, count: int) -> None:
         """Show the text of a stop."""
+        self._at_side = stop.at_side
         self.number.setText(_("{place} of {count}", place=place + 1, count=count))
         self.text.setText(stop.text)
         self.todo.setText(stop.todo)
@@ -308,7 +312,8 @@ class Bubble(QWidget):
         self._target = QRect(widget.mapTo(window, seen.topLeft()), seen.size())
         self.setFixedWidth(WIDTH)
         size = QSize(WIDTH, self.heightForWidth(WIDTH))
-        self.setGeometry(QRect(_beside(self._target, size, window.size()), size))
+        place = _beside(self._target, size, window.size(), at_side=self._at_side)
+        self.setGeometry(QRect(place, size))
         self._halo.setGeometry(self._target.adjusted(-4, -4, 4, 4))
         self._halo.show()
         self._halo.raise_()
@@ -351,14 +356,15 @@ class Bubble(QWidget):
         return False
 
 
-def _beside(target: QRect, size: QSize, room: QSize) -> QPoint:
+def _beside(target: QRect, size: QSize, room: QSize, *, at_side: bool) -> QPoint:
     """Return where a bubble has room: below a part of the window, above it, or at its side."""
     middle = target.center()
     x = min(max(4, middle.x() - size.width() // 2), room.width() - size.width() - 4)
     y = min(max(4, middle.y() - size.height() // 2), room.height() - size.height() - 4)
-    if target.bottom() + size.height() + 8 <= room.height():
+    right = target.right() + size.width() + 8 <= room.width()
+    if target.bottom() + size.height() + 8 <= room.height() and not (at_side and right):
         return QPoint(x, target.bottom() + 4)
-    if target.right() + size.width() + 8 <= room.width():
+    if right:
         return QPoint(target.right() + 4, y)
     if target.top() - size.height() - 8 >= 0:
         return QPoint(x, target.top() - size.height() - 4)

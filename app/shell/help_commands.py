@@ -16,7 +16,7 @@ from lowerscope.app.kit.pane import Pane
 from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
-    from lowerscope.app.shell.help_window import HelpWindow
+    from lowerscope.app.shell.help_window import CommandView, HelpWindow
     from lowerscope.core.model.recipe import Recipe
 
 BEGIN = "tour"
@@ -40,6 +40,8 @@ class Help(QObject):
         self._host = host
         self._document = document
         self._approve = approve
+        self._function = ""  # Id of the function that a command names.
+        document.on(("snapshot", "pending"), self._select_function)
         self.shown: HelpWindow | None = None
         notifier().wanted.connect(self._show_of_dialog)
 
@@ -77,14 +79,33 @@ class Help(QObject):
             self.shown.deleteLater()
             self.shown = None
 
-    def _open(self, recipe: Recipe) -> None:
+    def _open(self, recipe: Recipe, view: CommandView) -> None:
+        """Open the recipe of a command, and show what the command prints."""
+        from lowerscope.app.panes.fx.fx_view import FxView
+        from lowerscope.app.panes.relax.relax_view import RelaxView
+        from lowerscope.app.panes.tensorir.tensorir_view import TensorIRView
+
         def go(approved: Recipe) -> None:
+            self._function = f"tir:{view.function}" if view.function else ""
             self._document.open(approved)
             self._host.show_panes()
+            self._host.bring(view.pane)
+            kind = {"fx": FxView, "relax": RelaxView, "tensorir": TensorIRView}.get(view.pane)
+            pane: Pane | None = None if kind is None else self._host.view(kind)
+            if pane is not None and view.page in pane.pages():
+                pane.set_current(view.page)
             # On a small screen, the help covers the window that now shows the recipe.
             self._host.widget.activateWindow()
 
         self._approve(recipe, go)
+
+    def _select_function(self) -> None:
+        """Select the function that the command names, once its records are there."""
+        snapshot = self._document.snapshot
+        if snapshot is not None and self._function in {each.id for each in snapshot.functions}:
+            self._document.select((self._function,))
+        if not self._document.is_changing:
+            self._function = ""
 
     def _show_of_dialog(self, dialog: QWidget, page: str) -> None:
         above: QWidget | None = dialog

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QUrl
@@ -27,9 +28,8 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton, push_button
-from lowerscope.app.kit.dialogs import FRAME
 from lowerscope.app.kit.glossary import file_of
-from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.layouts import FRAME, column_of, row_of
 from lowerscope.app.kit.markdown_view import MarkdownView
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import Split
@@ -53,17 +53,49 @@ def command_of(line: str) -> str:
     return command if _COMMAND.match(command) else ""
 
 
+@dataclass(frozen=True)
+class CommandView:
+    """The pane, its page and the function that show the output of a command."""
+
+    pane: str
+    page: str = ""
+    function: str = ""
+
+
+OpenRecipe = Callable[[Recipe, CommandView], None]
+
+_PANES = {"schedule": "schedule", "passes": "pipeline", "run": "outcome"}
+_STAGES = {
+    "fx": ("fx", "table"),
+    "code": ("fx", "code"),
+    "tensorir": ("tensorir", "script"),
+    **{stage: ("tensorir", stage) for stage in ("te", "llvm", "asm", "library")},
+}
+"""Panes and pages of the stages of ``lowerscope show``; those of others are the Relax module's."""
+
+
+def view_of(arguments: Sequence[str]) -> CommandView:
+    """Return the place in the window for the output of a command."""
+    values = dict(pairwise(arguments))
+    function = values.get("--function", "")
+    if arguments[0] in _PANES:
+        return CommandView(_PANES[arguments[0]], function=function)
+    stage = values.get("--stage", "relax")
+    pane, page = _STAGES.get(stage, ("relax", "script" if stage == "relax" else stage))
+    if stage == "numpy" and function not in ("", "main"):
+        pane = "tensorir"
+    return CommandView(pane, page, function)
+
+
 class CourseFiles(QWidget):
     """A row that writes the files used by the commands of the course.
 
     Args:
-        open_recipe: Called with the recipe of a clicked command.
+        open_recipe: Called with the recipe of a clicked command, and what that prints.
         report: Called with a problem.
     """
 
-    def __init__(
-        self, open_recipe: Callable[[Recipe], None], report: Callable[[Problem], None]
-    ) -> None:
+    def __init__(self, open_recipe: OpenRecipe, report: Callable[[Problem], None]) -> None:
         super().__init__()
         self._open_recipe, self._report = open_recipe, report
         self._folder: Path | None = None
@@ -106,7 +138,7 @@ class CourseFiles(QWidget):
         except LowerscopeError as error:
             self._report(error.problem)
             return
-        self._open_recipe(with_absolute_paths(recipe))
+        self._open_recipe(with_absolute_paths(recipe), view_of(arguments))
 
 
 SIZE = (1040, 780)
@@ -130,13 +162,11 @@ class HelpWindow(QWidget):
     """Pages of the help, with a list, a search, and a history.
 
     Args:
-        open_recipe: Called with the recipe of a clicked command.
+        open_recipe: Called with the recipe of a clicked command, and what that prints.
         report: Called with a problem.
     """
 
-    def __init__(
-        self, open_recipe: Callable[[Recipe], None], report: Callable[[Problem], None]
-    ) -> None:
+    def __init__(self, open_recipe: OpenRecipe, report: Callable[[Problem], None]) -> None:
         # Without a parent, it is not blocked by a dialog of the main window.
         super().__init__()
         self._history: list[tuple[Place, int]] = []

@@ -287,8 +287,13 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
 
 def _reason(document: Document, key: str) -> str:
     """Return why a command is disabled; empty if its name says it."""
+    if key == "leave-steps":
+        # Escape is pressed for many things.
+        return ""
     if not document.is_open():
         return _("open a model first (Ctrl+O)")
+    if document.running and key in ("first-difference", "next-difference", "previous-difference"):
+        return _("a run is in progress")
     return next((words for words, keys in REASONS.items() if key in keys), "")
 
 
@@ -309,7 +314,8 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     _("nothing has been changed"): ("undo",),
     _("nothing to redo"): ("redo",),
-    _("there is no such step"): ("next-step", "previous-step", "first-step", "last-step", "play"),
+    _("there is no such step"): ("previous-step", "first-step", "last-step", "play"),
+    _("there is no step after this one; open Build, or run (F5), for more"): ("next-step",),
     _("select a step first (Step mode)"): ("pin-step", "export-step"),
     _("no difference is shown; select a step first (Step mode)"): (
         "next-change",

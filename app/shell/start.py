@@ -45,10 +45,6 @@ def open_window(arguments: Sequence[str]) -> int:
     if missing:
         return _refuse(missing)
     application, window = make_window(recipe, session)
-    from lowerscope.app.kit.dialogs import FRAME
-
-    # Not every desktop keeps a window within a small or scaled screen.
-    window.resize(window.size().boundedTo(window.screen().availableSize() - FRAME))
 
     def begin() -> None:
         end_on_interrupt(application)
@@ -81,6 +77,7 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
     from lowerscope.app.document.settings import Settings
     from lowerscope.app.kit import theme
     from lowerscope.app.kit.background import CycleCollector
+    from lowerscope.app.kit.layouts import FRAME
     from lowerscope.app.shell.window import MainWindow
 
     settings = Settings()
@@ -95,6 +92,8 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
         theme.set_code_pixels(settings.code_pixels)
     theme.start(application, settings.scheme)
     window = MainWindow(welcome=recipe is None and not session)
+    # Not every desktop keeps a window within a small or scaled screen.
+    window.resize(window.size().boundedTo(window.screen().availableSize() - FRAME))
     window.show()
     return application, window
 

@@ -7,7 +7,7 @@ from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from lowerscope.app.document.document import Document, switched
-from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.document.stepping import SECTION_TITLES, Stepping
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import (
     BarTabs,
@@ -39,7 +39,7 @@ from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.machines import short_target
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import ANY_PROCESSOR, NATIVE, STRATEGIES, Recipe
-from lowerscope.core.model.run_records import RunRecord
+from lowerscope.core.model.run_records import RunRecord, is_reliable
 from lowerscope.core.model.snapshot import ModelRecord
 from lowerscope.core.model.texts import _, _n, labelled
 
@@ -59,6 +59,9 @@ NARROW = 1280
 
 BESIDE_CHIP = 160
 """Pixels added to that width while the chip is in the bar."""
+
+BESIDE_IMPORTER = 90
+"""Pixels added to both widths while the importer is in the bar."""
 
 SMALL = 1000
 """Width below which only the verdict is left of a run, and the step is a number."""
@@ -186,10 +189,16 @@ class ToolBar(QWidget):
             self.step.setVisible(here is not None)
             self._fit()
             self._show_run()
-        name = _("start") if line is None else f"{line.label} · {line.title}"
+        name = "" if line is None else f"{line.label} · {line.title}"
         if line is not None and self.width() < SMALL:
             name = line.label
-        words = _("at step {name}", name=name)
+        if line is None:
+            words = _("before the first step")
+        elif here is None or here.section in ("passes", "schedule"):
+            words = _("at step {name}", name=name)
+        else:
+            # Numbers begin anew in each section.
+            words = labelled(SECTION_TITLES[here.section], name)
         room = TextMetrics(self.step.font()).elidedText(
             words, Qt.TextElideMode.ElideRight, STEP_WIDTH - 46
         )
@@ -205,13 +214,18 @@ class ToolBar(QWidget):
         self.target.setVisible(is_open and not one_box)
         self.plan.setVisible(is_open and one_box)
 
+    def _form(self, width: int) -> tuple[bool, bool, bool]:
+        """Return which forms a width requires: one box, the narrow one, and the small one."""
+        chip = not self.step.isHidden()
+        room = width - (0 if self.importer.isHidden() else BESIDE_IMPORTER)
+        one_box = room < ONE_BOX + (STEP_WIDTH if chip else 0)
+        return one_box, room < NARROW + (BESIDE_CHIP if chip else 0), width < SMALL
+
     def _has_one_box(self) -> bool:
-        chip = 0 if self.step.isHidden() else STEP_WIDTH
-        return self.width() < ONE_BOX + chip
+        return self._form(self.width())[0]
 
     def _is_narrow(self) -> bool:
-        chip = 0 if self.step.isHidden() else BESIDE_CHIP
-        return self.width() < NARROW + chip
+        return self._form(self.width())[1]
 
     def _fit(self) -> None:
         """Show each part in the form that there is room for."""
@@ -249,7 +263,7 @@ class ToolBar(QWidget):
         recipe, snapshot = self._document.wanted, self._document.snapshot
         for part in (self.lowering, self.lowering_box, self.run):
             part.setEnabled(recipe is not None)
-        self._show_plan()
+        self._fit()
         if recipe is None:
             self.model.set_lines([Part(_("No model"), "strong")])
             self.overrides.hide()
@@ -369,7 +383,9 @@ class ToolBar(QWidget):
             # There is room for the chip or for the figure, which the tool tip has as well.
             figure = ""
         self.verdict.set_state(role, words, figure, verdict_tooltip(record))
-        first, second = [Part(f"TVM {duration_text(record.tvm_ms)}", "strong")], list[Part]()
+        sure, second = record.times is None or is_reliable(record.times), list[Part]()
+        time = duration_text(record.tvm_ms)
+        first = [Part(f"TVM {time}" if sure else f"TVM ≈ {time}", "strong")]
         if record.times is not None:
             second = [Part(short_claim(record.times), "quiet")]
             claims = (claims_of(record.times), how_of(record.times))
@@ -408,15 +424,9 @@ class ToolBar(QWidget):
         super().resizeEvent(event)
         self._fit()
         self.modes.set_narrow(self.width() < SMALL)
-        if _kind(self.width()) != _kind(event.oldSize().width()):
+        if self._form(self.width()) != self._form(event.oldSize().width()):
             self._show_run()
             self._show_step()
-
-
-def _kind(width: int) -> int:
-    """Return how many of the narrow rules hold."""
-    limits = (ONE_BOX + STEP_WIDTH, ONE_BOX, NARROW + BESIDE_CHIP, NARROW, SMALL)
-    return sum(width < limit for limit in limits)
 
 
 def verdict_tooltip(record: RunRecord) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QEnterEvent, QKeyEvent, QPixmap, QResizeEvent
+from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QPixmap, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -130,6 +130,29 @@ class SampleCard(QPushButton):
             super().keyPressEvent(event)
 
 
+class DropField(Label):
+    """The place where files are dropped; a click selects one in a dialog."""
+
+    clicked = Signal()
+
+    def __init__(self, text: str, parent: QWidget) -> None:
+        super().__init__(text, parent, role="quiet", wraps=True)
+        self.setProperty("drop", True)
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        from PySide6.QtCore import Qt
+
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        super().enterEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        # Accepted: the release comes here as well.
+        pass
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self.clicked.emit()
+
+
 def picture_of(name: str, *, dark: bool) -> Path:
     """Return the picture of a sample's graph, which `tests.sample_pictures` writes."""
     return PICTURES / f"{name}-{'dark' if dark else 'light'}.png"
@@ -224,9 +247,9 @@ class WelcomePage(QScrollArea):
         self._last.hide()
         row.addWidget(self._last)
         hint = _("Drop a .py, .pt2, .onnx or .lowerscope file here")
-        drop = self._label(hint, "quiet")
-        drop.setProperty("drop", True)
-        row.addWidget(drop, 1)
+        self.drop = DropField(hint, self._inside)
+        self.drop.clicked.connect(self.open_wanted)
+        row.addWidget(self.drop, 1)
         return row
 
     def _samples(self) -> QVBoxLayout:

@@ -269,7 +269,7 @@ class MainWindow(QMainWindow):
         self.tool_bar.remote_wanted.connect(self.targets.choose_remote)
         self.tool_bar.here_wanted.connect(self.targets.leave_remote)
         document = self.document
-        document.on(("snapshot",), self._show_snapshot)
+        document.on(("snapshot", "recipe"), self._show_snapshot)
         document.on(("notice",), self._show_notice)
         self.banner.dismissed.connect(lambda: document.set(notice=None))
         document.on(("recipe", "pending"), self._forget_notice)
@@ -487,6 +487,7 @@ class MainWindow(QMainWindow):
         return [(kind, name, place, partial(act, spec)) for kind, (spec, name, place), act in known]
 
     def _show_mode(self) -> None:
+        self.banner.leave()
         self.commands.set_mode(self.mode)
         self.tool_bar.show_mode(self.mode)
         self.menus.show_mode(self.mode)

@@ -346,7 +346,7 @@ def _value(text: str) -> OptionValue:
 # --- Names of variants ---
 
 
-_LOWERINGS = {"high-level": "high-level", "te": "TE", "library": "library"}
+_LOWERINGS = {"high-level": _("high-level"), "te": "TE", "library": _("library")}
 _PIPELINES = {
     "none": _("no passes"),
     "legalise": _("legalised"),

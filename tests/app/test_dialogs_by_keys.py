@@ -27,7 +27,8 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.dialogs import FRAME, Dialog
+from lowerscope.app.kit.dialogs import Dialog
+from lowerscope.app.kit.layouts import FRAME
 from lowerscope.app.panes.export.commands import ExportDialog
 from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
 from lowerscope.app.panes.relax.extensions import ExtensionsDialog

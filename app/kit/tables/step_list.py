@@ -107,7 +107,7 @@ class StepList(PaintedTree):
         self._pinned: Sequence[str] = ()
         self._rows: list[StepRow] = []
         super().__init__(name, ("",))
-        self._marked = ""
+        self._marked = self._marked_last = ""  # The marked row, and the last that was marked.
         self._pressed: tuple[StepRow, QPoint] | None = None
         self._target = -1
         self._parents: set[str] = set()
@@ -134,6 +134,12 @@ class StepList(PaintedTree):
                     width = self.viewport().width()
                     found[key] = QRectF(0, bottom, width, HEIGHTS["section"])
         return found
+
+    def has_room_below(self, key: str) -> bool:
+        """Return whether rows below this one are visible."""
+        stuck = (area.top() for area in self.stuck().values())
+        bottom = min(stuck, default=self.viewport().height())
+        return self.row_rect(key).bottom() + 2 * HEIGHTS["step"] <= bottom
 
     def _repaint_stuck(self, moved: int = 0) -> None:
         """Repaint the places of the headers at the bottom, and those that they were moved to."""
@@ -226,8 +232,10 @@ class StepList(PaintedTree):
             select: Whether to select it as well, unless another row than the last one is selected.
         """
         if key != self._marked:
-            follows = select and self.current_key() in ("", self._marked)
+            # No row is marked between two steps of different sections.
+            follows = select and self.current_key() in ("", self._marked_last)
             before, self._marked = self._marked, key
+            self._marked_last = key or self._marked_last
             if key in self._items:
                 if follows:
                     self.setCurrentItem(self._items[key])
@@ -321,9 +329,9 @@ class StepList(PaintedTree):
         colours = theme.current()
         row: StepRow = item.data(0, ROW)
         ground = colours.ground if row.kind == "section" else colours.panel
-        if item is self.hovered():
+        if item is self.hovered() or item.isSelected():
             ground = colours.hover
-        if row.key == self._marked or item.isSelected():
+        if row.key == self._marked:
             ground = colours.accent_ground
         painter.fillRect(area, QColor(ground))
         line = QRectF(area.left(), area.bottom() - 1, area.width(), 1)

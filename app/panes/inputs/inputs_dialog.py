@@ -354,6 +354,9 @@ class InputsDialog(Dialog):
         self.ranges.mark(problem.where)
         at, of_model = next((row for row in self._rows if row.name == problem.where), None), False
         words = in_window(problem)
+        if _("Edit → Inputs…") in words.todo:
+            # The form that the remedy leads to is this one.
+            words = msgspec.structs.replace(words, todo="")
         if at is not None or problem.where.startswith("--"):
             # The field is marked.
             words = msgspec.structs.replace(words, where="")

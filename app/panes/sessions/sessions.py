@@ -134,6 +134,7 @@ class Sessions(QObject):
         self._hashes = Hashes()
         self._place: Place | None = None
         self._source: tuple[str, str] | None = None
+        self._opened = self._left = Path()  # The last file of this window, and the one before it.
         self._coming: tuple[Place, Session] | None = None
         self._kept: tuple[Recipe, Recipe | None, WindowLayout] | None = None
         self._trouble: Problem | None = None
@@ -200,15 +201,16 @@ class Sessions(QObject):
         return True
 
     def last(self) -> Path | None:
-        """Return the file of the last session, if it exists and no other window has it."""
-        text = self._settings.last_session
-        path = Path(text)
-        if not text or not path.is_file() or (self._place is not None and path == self._place.path):
-            return None
-        place = place_at(path, automatic=True)
-        if place.lock is not None:
-            place.lock.unlock()
-        return None if place.hindrance == "window" else path
+        """Return the file of the session before this one, if no other window has it."""
+        own = None if self._place is None else self._place.path
+        for path in (self._left, Path(self._settings.last_session)):
+            if path.is_file() and path != own:
+                place = place_at(path, automatic=True)
+                if place.lock is not None:
+                    place.lock.unlock()
+                if place.hindrance != "window":
+                    return path
+        return None
 
     def _follow_wish(self) -> None:
         if self._coming is not None and not self._is_coming(self._document.wanted):
@@ -230,6 +232,8 @@ class Sessions(QObject):
             # A session begins once all of its passes have been applied.
             return
         before, self._source = self._source, document_of(recipe)
+        if before != self._source or self._is_coming(recipe):
+            self._left = self._opened if self._opened.name else Path(self._settings.last_session)
         if self._is_coming(recipe):
             assert self._coming is not None
             (place, session), self._coming = self._coming, None
@@ -257,6 +261,7 @@ class Sessions(QObject):
         self._release(before)
         recipe = self._document.recipe
         if place is not None and not (recipe is not None and is_in_memory(recipe)):
+            self._opened = place.path
             self._settings.last_session = str(place.path)
         if place is not None and place.hindrance:
             name = place.path.name

@@ -204,12 +204,23 @@ def passes(
         return Command(key, text, act, shortcut, enabled=document.is_open)
 
     return (
+        Command(
+            "next-step",
+            _("&Next step"),
+            partial(stepping.step, 1),
+            "F10",
+            enabled=partial(stepping.can_step, 1),
+        ),
+        Command(
+            "previous-step",
+            _("&Previous step"),
+            partial(stepping.step, -1),
+            "F7",
+            "Shift+F10",
+            enabled=partial(stepping.can_step, -1),
+        ),
         *available(
             has_steps,
-            Command("next-step", _("&Next step"), partial(stepping.step, 1), "F10"),
-            Command(
-                "previous-step", _("&Previous step"), partial(stepping.step, -1), "F7", "Shift+F10"
-            ),
             Command("first-step", _("&First step"), stepping.first, "Alt+Home", "Home"),
             Command("last-step", _("&Last step"), stepping.last, "Alt+End", "End"),
             Command("play", _("Play or pause"), stepping.play_or_pause, "Ctrl+Space", "Space"),

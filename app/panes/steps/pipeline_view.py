@@ -11,7 +11,7 @@ from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.shared import Shared
-from lowerscope.app.document.stepping import ORDER, StepFilter, StepLine
+from lowerscope.app.document.stepping import ORDER, SECTION_TITLES, StepFilter, StepLine
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton, icon, push_button
 from lowerscope.app.kit.dialogs import filter_field
@@ -120,9 +120,10 @@ class SectionRows:
         if not self.shown:
             return [head]
         rows = list(self._of_lines(self.lines, key) if steps is None else steps)
+        if not rows and self.lines:
+            return [head]
         if not rows:
-            text = self.nothing if not self.lines else ""
-            return [head, StepRow(f"none:{self.section}", "", text, "fold", parent=key)]
+            return [head, StepRow(f"none:{self.section}", "", self.nothing, "fold", parent=key)]
         return [head, *self._folded(rows)]
 
     def _of_lines(self, lines: Sequence[StepLine], root: str) -> Iterator[StepRow]:
@@ -233,7 +234,9 @@ class SectionRows:
         if not run:
             return
         parent = run[0].parent
-        outer = [row for row in run if row.parent == parent]
+        # The passes inside of a step are numbered through, whatever contains them.
+        through = not parent.startswith("section:")
+        outer = [row for row in run if through or row.parent == parent]
         key = f"fold:{run[0].key}"
         numbers = (outer[0].number, outer[-1].number)
         has_here = any(row.value == self.here for row in run) and bool(self.here)
@@ -558,7 +561,7 @@ class PipelineView(Pane):
         section = self._revealed
         if section is not None and self._stepping.lines(section):
             self._revealed = None
-            if section_key(section) in self.list.stuck():
+            if not self.list.has_room_below(section_key(section)):
                 self.list.reveal(section_key(section))
 
     def _show_pin(self) -> None:
@@ -572,17 +575,11 @@ class PipelineView(Pane):
         assert wanted is not None
         same = shown is not None and shown.source == wanted.source
         lines = stepping.lines(section) if same else ()
-        titles: dict[Section, str] = {
-            "translate": _("Translate"),
-            "passes": _("Passes"),
-            "build": _("Build"),
-            "run": _("Run"),
-        }
         line = stepping.line
         here = line.number if line is not None and stepping.section == section else 0
         rows = SectionRows(
             section,
-            titles[section],
+            SECTION_TITLES[section],
             self._words(section, lines),
             lines,
             stepping.filter,
@@ -606,6 +603,10 @@ class PipelineView(Pane):
             made = [line for line in self._stepping.dots(section) if line.status == "done"]
         if not made:
             return self._nothing(section) if not lines else ""
+        wanted, shown = self._document.wanted, self._document.recipe
+        if section == "passes" and wanted is not None and wanted != shown:
+            # The lines are those of the previous pipeline.
+            return _("in progress…")
         time = sum(line.milliseconds or 0.0 for line in lines if not line.depth)
         text = duration_text(time) if time else ""
         if section == "translate":

@@ -193,6 +193,14 @@ def test_an_opened_source_can_be_withdrawn_by_undo(document: Document) -> None:
     assert (document.wanted, document.pending) == (RECIPE, None)
 
 
+def test_the_open_source_opened_with_other_choices_can_be_undone(document: Document) -> None:
+    document.change(SCHEDULED)
+    document.open(TE)
+    settle(document)
+    document.undo()
+    assert document.wanted == SCHEDULED
+
+
 def test_a_change_of_schedules_that_are_not_applied_needs_no_records(document: Document) -> None:
     document.report(WRONG)
     changes = recorded(document)

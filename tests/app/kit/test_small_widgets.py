@@ -7,11 +7,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QLabel, QMenu, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit import theme
+from lowerscope.app.kit import pane_messages, theme
 from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
 from lowerscope.app.kit.dialogs import file_to_save
 from lowerscope.app.kit.pane import ProgressLine
-from lowerscope.app.kit.pane_messages import Banner
+from lowerscope.app.kit.pane_messages import Banner, Toast
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
@@ -100,6 +100,25 @@ def test_banner_says_offers_and_goes(qtbot: QtBot) -> None:
 
 
 @pytest.mark.x
+def test_a_toast_leaves_by_itself_and_with_its_mode_unless_it_is_new(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    toast = Toast(window)
+    toast.show_message("Saved")
+    toast.leave()
+    assert toast.message() == "Saved"
+    monkeypatch.setitem(pane_messages.SHOWN_MS, "info", 20)
+    with qtbot.waitSignal(toast.dismissed):
+        toast.show_message("Saved")
+    assert toast.message() == ""
+    monkeypatch.setattr(pane_messages, "NEW_MS", 0)
+    toast.show_message("The cache is broken", "wrong")
+    toast.leave()
+    assert toast.message() == ""
+
+
 def test_field_says_its_words_and_opens_its_menu(qtbot: QtBot) -> None:
     field = Field("Target")
     qtbot.addWidget(field)

@@ -243,6 +243,13 @@ def test_an_array_brings_its_own_shape_unless_one_is_written(qtbot: QtBot) -> No
         assert _accept(dialog) == (InputSpec(name="x", shape=shape, file="x.npy"),)
 
 
+def test_the_form_does_not_lead_to_itself(qtbot: QtBot) -> None:
+    dialog = InputsDialog(["x"], _known("x"), (), 0)
+    qtbot.addWidget(dialog)
+    dialog.show_problem(Problem(what="it fails", todo="check the shapes: --input x=1:float32"))
+    assert dialog.row("x").wrong.text() == "it fails."
+
+
 def test_what_is_left_alone_is_not_said(qtbot: QtBot) -> None:
     dialog = InputsDialog(["a", "b"], _known("a", "b"), (), 0)
     qtbot.addWidget(dialog)

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.document.stepping import StepLine
 from lowerscope.app.panes.run.run_variants import variants_of
 from lowerscope.app.panes.run.variants_page import variant_row
-from lowerscope.app.panes.schedule.metrics import faster_text
+from lowerscope.app.panes.schedule.metrics import faster_text, measured_rows, standing
 from lowerscope.app.panes.tuning.tune_page import points_of, tuned_row
 from lowerscope.core.cli.tune import _end, _table
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline, variant_names
@@ -357,8 +357,11 @@ def test_a_source_without_torch_has_its_pipelines_alone() -> None:
 # Recipes that are run as variants of another one
 
 
-def measured(milliseconds: float, *, disturbed: bool = False) -> Measured:
+def measured(
+    milliseconds: float, *, disturbed: bool = False, torch: float | None = None
+) -> Measured:
     return Measured(
+        torch_ms=torch,
         milliseconds=milliseconds,
         low=milliseconds,
         high=milliseconds,
@@ -387,12 +390,23 @@ def test_a_ratio_of_either_time_that_was_disturbed_is_marked() -> None:
     assert faster_text(measured(24), measured(2, disturbed=True)) == "≈ 12.0×"
 
 
+def test_the_time_of_torch_is_marked_as_well() -> None:
+    ours, torch = measured(2), measured(3, disturbed=True, torch=4)
+    cell = next(iter(measured_rows(ours, None, torch))).cell(2)
+    assert (cell.text, cell.role) == ("4 ms", "unsure")
+    assert UNRELIABLE in cell.tooltip
+    assert standing(ours, None, torch)[-1].startswith("≈ 2.00×")
+    torch = measured(3, torch=4)
+    assert next(iter(measured_rows(ours, None, torch))).cell(2).role == ""
+    assert standing(ours, None, torch)[-1].startswith("2.00×")
+
+
 def test_tuning_states_no_ratio_of_disturbed_times() -> None:
     assert "as fast" in points_of(tuned())[0].tooltip
     assert "as fast" not in points_of(tuned("unscheduled"))[0].tooltip
     assert "as fast" in points_of(tuned("torch"))[0].tooltip
-    of_torch = next(each for each in tuned_row(tuned("torch")).cells if "0.50" in str(each))
-    assert "≈ 0.500×" in str(of_torch)
+    assert "≈ 2.00× faster" in str(tuned_row(tuned("torch")).cells)
+    assert "2.00× faster" in str(tuned_row(tuned()).cells)
     assert UNRELIABLE in str(tuned_row(tuned("torch")).cells[-1])
     assert "≈" not in str(tuned_row(tuned()).cells)
 

@@ -131,6 +131,16 @@ def test_a_change_is_saved_and_another_model_is_another_document(
     assert desk.laid_out == [WindowLayout()]
 
 
+def test_the_model_before_the_open_one_can_be_reopened(desk: Desk, saved: Path) -> None:
+    desk.bench.open(OTHER)
+    desk.sessions.save_now()
+    assert desk.sessions.last() == saved
+    other = Path(desk.settings.last_session)
+    desk.sessions.open(str(saved))
+    desk.bench.derive()
+    assert desk.sessions.last() == other
+
+
 def test_a_session_that_is_opened_twice_is_opened_once(desk: Desk, saved: Path) -> None:
     desk.bench.open(OTHER)
     for _ in range(2):

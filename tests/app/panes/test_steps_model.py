@@ -16,6 +16,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.document.stepping import StepFilter
 from lowerscope.app.kit.commands import Commands
+from lowerscope.app.kit.tables.step_list import StepRow
 from lowerscope.app.panes.common.descriptions import fate_text
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.app.panes.steps.commands import PipelineEditing
@@ -192,6 +193,53 @@ def test_sections_have_one_count_each(qtbot: QtBot, pane: Pane) -> None:
     assert len(pane.stepping.dots("build")) == 2
     pane.stepping.go(Moment(section="build", index=3))
     assert pane.view.list.marked() == "build:3"
+
+
+def test_a_fold_inside_of_a_step_counts_the_passes_that_it_has_the_numbers_of(
+    qtbot: QtBot, pane: Pane
+) -> None:
+    outer = msgspec.structs.replace(PASSES[0], name="sequential")
+    same = [
+        msgspec.structs.replace(
+            PASSES[1], number=place + 1, label=f"1.{place}", depth=depth, parent=parent
+        )
+        for place, depth, parent in ((1, 1, 1), (2, 2, 2), (3, 1, 1))
+    ]
+    pane.view.list.folded.emit("section:build", True)
+    pane.stepping.take_build((outer, *same))
+
+    def shown() -> list[StepRow]:
+        return [row for row in pane.view.list.rows() if row.key.startswith("fold:build")]
+
+    qtbot.waitUntil(lambda: len(shown()) == 1)
+    (fold,) = shown()
+    assert (fold.number, fold.title) == ("1–3", "3 unchanged")
+    # The filter leaves no row of it, and none that is empty.
+    pane.stepping.set_filter(StepFilter(text="FuseOps"))
+    assert all(row.title for row in pane.view.list.rows())
+
+
+def test_the_selection_follows_the_step_into_another_section(pane: Pane) -> None:
+    pane.stepping.take_build(PASSES[:1])
+    pane.stepping.last()
+    pane.stepping.leave()
+    pane.stepping.go(Moment(section="build", index=1))
+    assert pane.view.list.current_key() == pane.view.list.marked() == "build:1"
+
+
+def test_passes_that_are_being_applied_are_not_counted(pane: Pane) -> None:
+    pane.view.change_steps(STEPS[:2])
+    (words,) = (row.words for row in pane.view.list.rows() if row.title == "Passes")
+    assert words == "in progress…"
+
+
+def test_no_step_follows_the_last_one(pane: Pane) -> None:
+    stepping = pane.stepping
+    assert stepping.can_step(1)
+    stepping.last()
+    assert not stepping.can_step(1)
+    stepping.take_build(PASSES[:1])
+    assert stepping.can_step(1)
 
 
 def test_playing_stops_where_a_pass_has_a_breakpoint(

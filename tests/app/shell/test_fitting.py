@@ -32,6 +32,7 @@ from lowerscope.app.shell.modes import MODES
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment, PassRecord
 from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.run_records import RunTimes, SideTimes
 from lowerscope.core.model.texts import language
 from tests.app.plain_values import RECORD, snapshot
 from tests.app.shell.conftest import OpenPlainWindow
@@ -160,6 +161,23 @@ def test_everything_fits(window: MainWindow, size: tuple[int, int]) -> None:
             assert (window.width(), window.height()) == size
             found += [f"{mode.key}: {each}" for each in faults(window)]
     assert not found, "\n".join(dict.fromkeys(found))
+
+
+def test_verdict_and_time_have_room_beside_the_importer(window: MainWindow) -> None:
+    window.resize(1366, 768)
+    spread = dict.fromkeys(("milliseconds", "low", "high", "fastest", "slowest"), 1.0)
+    names = ("TVM", "torch")
+    sides = tuple(SideTimes(side=each, **spread, repeats=9, threads=2) for each in names)
+    bar, disturbed = window.tool_bar, RunTimes(sides=sides, warm_up=1, disturbed=0.5)
+    run = msgspec.structs.replace(RECORD, verdict="differ", max_abs_error=0.47, times=disturbed)
+    imported = msgspec.structs.replace(RECIPE, translator="tvm-fx")
+    window.document.set(recipe=imported, run=run)
+    for _ in range(3):
+        QApplication.processEvents()
+    assert bar.importer.isVisible()
+    assert all(each.width() >= each.sizeHint().width() for each in (bar.verdict, bar.times))
+    assert bar.times.text() == "TVM ≈ 1 ms"
+    window.document.set(recipe=RECIPE, run=None)
 
 
 def test_all_buttons_of_the_mode_have_room_at_once(open_plain_window: OpenPlainWindow) -> None:

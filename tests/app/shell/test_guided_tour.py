@@ -55,6 +55,9 @@ def test_each_stop_waits_for_what_it_says(window: MainWindow) -> None:
     assert tour.place == 0
     document.select(("fx:linear0",))
     assert tour.place == 1
+    # The text is about lines below: it is beside what it points at.
+    QApplication.processEvents()
+    assert pointed(window).top() < window.tool_bar.height()
     document.change_fields(lowering="te")
     assert tour.place == 1
     sent(window).answer(RECORDS)

@@ -15,7 +15,7 @@ from lowerscope.app.kit import help_key
 from lowerscope.app.kit.glossary import anchor_of, link
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.shell import help_pages
-from lowerscope.app.shell.help_window import HelpWindow
+from lowerscope.app.shell.help_window import CommandView, HelpWindow
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Extension, Override, Recipe
 from lowerscope.resources import HELP
@@ -26,13 +26,18 @@ class Opened:
 
     def __init__(self, qtbot: QtBot, page: str = "tour") -> None:
         self.recipes: list[Recipe] = []
+        self.views: list[CommandView] = []
         self.problems: list[Problem] = []
-        self.window = HelpWindow(self.recipes.append, self.problems.append)
+        self.window = HelpWindow(self._open, self.problems.append)
         qtbot.addWidget(self.window)
         self.window.show_page(page)
         self.window.show()
         with qtbot.waitActive(self.window):
             self.window.activateWindow()
+
+    def _open(self, recipe: Recipe, view: CommandView) -> None:
+        self.recipes.append(recipe)
+        self.views.append(view)
 
     def link_of(self, text: str) -> QUrl:
         """Return the link on a piece of the page."""
@@ -187,6 +192,7 @@ def test_a_sample_opens_without_files(qtbot: QtBot) -> None:
     assert not opened.window.course.isVisible()
     opened.click("lowerscope show sample:fashion_mlp --stage relax --lowering te")
     assert opened.recipes[1].lowering == "te"
+    assert opened.views == [CommandView("outcome"), CommandView("relax", "script")]
 
 
 def test_a_folder_that_cannot_be_written_is_told(qtbot: QtBot, tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from lowerscope.core.model.compact_script import compact_script
 from lowerscope.core.model.module_steps import Moment, PassRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CatalogueQuery, RunQuery
-from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.recipe import Recipe, Source, from_json
+from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import PassType, TextRecord
 from tests.app.plain_values import snapshot
 from tests.app.shell.conftest import sent
@@ -73,6 +74,23 @@ def test_recent_sources_and_samples_open_from_the_welcome_page(
         assert wanted(window) == spec
 
 
+def test_a_click_on_the_drop_field_selects_a_file(qtbot: QtBot, window: MainWindow) -> None:
+    window.commands.action("welcome").trigger()
+    with qtbot.waitSignal(window.welcome.open_wanted), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(window.opening, "choose_file", str)
+        qtbot.mouseClick(window.welcome.drop, Qt.MouseButton.LeftButton)
+    # Escape does nothing there, and says nothing.
+    with qtbot.assertNotEmitted(window.commands.refused):
+        qtbot.keyClick(window.welcome, Qt.Key.Key_Escape)
+
+
+def test_a_recent_source_is_stored_with_its_schedules(window: MainWindow) -> None:
+    scheduled = msgspec.structs.replace(RECIPE, schedules=(Schedule(function="dense"),))
+    window.document.change(scheduled)
+    assert from_json(window.settings.recipe_of(RECIPE.source.spec)) == scheduled
+    window.document.undo()
+
+
 def test_a_dropped_file_is_opened(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     path.write_text("")
@@ -108,6 +126,26 @@ def test_a_command_of_a_page_runs_no_file_that_was_not_approved(
         getattr(dialog, answer)()
         assert wanted(window).endswith(opened)
         QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+def test_a_command_of_a_page_shows_what_it_prints(window: MainWindow) -> None:
+    window.help.show("course")
+    assert window.help.shown is not None
+    course, panes = window.help.shown.course, window.panes
+    for command, mode, page in (
+        ("schedule sample:conv_net --lowering te --function relu", "schedule", ""),
+        ("passes sample:matmul_relu --pipeline fuse", "step", ""),
+        ("show sample:matmul_relu --stage asm", "explore", "asm"),
+        ("show sample:matmul_relu --stage numpy --function relu", "explore", "numpy"),
+    ):
+        course.open_command(f"lowerscope {command}")
+        sent(window).answer(RECORDS)
+        assert window.mode == mode
+        assert page in ("", panes.tensorir.current())
+        chosen = ("tir:relu",) if "--function" in command else ()
+        assert window.document.selection.chosen == chosen
+        window.document.select(())
+    panes.tensorir.set_current("script")
 
 
 def test_a_refused_source_brings_its_problem_to_the_front(
