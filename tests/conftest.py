@@ -1,4 +1,4 @@
-"""What all tests share: no display, no settings of the user's."""
+"""Set-up of all tests: no display, no settings of the user's."""
 
 from __future__ import annotations
 

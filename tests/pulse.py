@@ -1,4 +1,4 @@
-"""Whether the window answers: how long its event loop is held up."""
+"""Measure of the window's response: the time for which its event loop is held up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TICK_MS = 5
 
 
 class Pulse(QObject):
-    """How long the event loop has not come round: the largest gap between two ticks of a timer.
+    """Longest pause of the event loop: the largest gap between two ticks of a timer.
 
     Attributes
     ----------

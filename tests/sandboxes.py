@@ -1,4 +1,4 @@
-"""Whether this machine makes sandboxes."""
+"""Test for a machine that makes sandboxes."""
 
 from __future__ import annotations
 

@@ -173,6 +173,30 @@ def effect_n(number: Callable[[Effect], int], singular: str, plural: str, **valu
     return rule
 
 
+def _folded_norms(step: str, effect: Effect) -> str:
+    """Return the numbers of batch norms that went into weights, and of others."""
+    others = effect.gained["R.multiply"]
+    folded = effect.lost["R.nn.batch_norm"] - others
+    parts = []
+    if folded > 0:
+        parts.append(
+            _n(
+                "folded {count:,} batch norm into the weights and biases before it",
+                "folded {count:,} batch norms into the weights and biases before them",
+                folded,
+            )
+        )
+    if others > 0:
+        parts.append(
+            _n(
+                "made {count:,} batch norm a multiplication and an addition",
+                "made {count:,} batch norms a multiplication and an addition each",
+                others,
+            )
+        )
+    return _("{step} {words}.", step=step, words=enumeration(parts)) if parts else ""
+
+
 def _of_functions(find: Callable[[Effect], Iterable[str]], words: str, **values: str) -> Rule:
     """Return the rule of a pass that does something to some functions."""
 
@@ -504,11 +528,7 @@ RULES: Mapping[str, Rule] = {
         "{step} turned {count:,} parameter into a constant.",
         "{step} turned {count:,} parameters into constants.",
     ),
-    "FoldBatchNorm": effect_n(
-        lambda effect: effect.lost["R.nn.batch_norm"],
-        "{step} folded {count:,} batch norm into the weights before it, or two constants.",
-        "{step} folded {count:,} batch norms into the weights before them, or two constants each.",
-    ),
+    "FoldBatchNorm": _folded_norms,
     "SplitTransposedConvolution": effect_n(
         lambda effect: sum(effect.lost[f"R.nn.conv{n}d_transpose"] for n in (1, 2)),
         "{step} split {count:,} transposed convolution into convolutions of the same work.",

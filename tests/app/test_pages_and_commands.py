@@ -1,4 +1,4 @@
-"""What the pages call by name is there: commands of menus, pages of panes, keys."""
+"""Things that the pages call by name exist: commands of menus, pages of panes, keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is requested before the last change is there: nothing is lost, and nothing too much."""
+"""Requests before the last change is there: nothing is lost, and nothing too much."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Place = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Sample:
-    """What there is in a sample for faults to be put into.
+    """Places in a sample for faults.
 
     Attributes
     ----------

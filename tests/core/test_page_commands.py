@@ -44,7 +44,7 @@ TESTED = ("tune", "compare")
 """Commands that take long, and have tests of their own, as have dynamic shapes."""
 
 SMALL = {"sample:resnet18": "sample:matmul_relu", "sample:conv_net": "sample:matmul_relu"}
-"""What is opened in place of models that take long; they have tests of their own."""
+"""Models that are opened in place of those that take long, which have tests of their own."""
 
 MODEL = """
 import torch

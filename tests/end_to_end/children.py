@@ -29,7 +29,7 @@ def hold(pid: int) -> None:
 
 @dataclass(frozen=True)
 class Start:
-    """What a child has had from its start: a window that wants another one needs another child."""
+    """Settings that a child has from its start: a window that wants others needs another child."""
 
     enclosed: bool
     has_network: bool

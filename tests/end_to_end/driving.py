@@ -1,4 +1,4 @@
-"""What the tests of the whole window do again and again."""
+"""Actions that tests of the whole window repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the workbench do again and again, by mouse and keyboard."""
+"""Actions in the workbench that tests repeat, by mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Bench:
 
     @property
     def record(self) -> ScheduleRecord:
-        """What is shown."""
+        """Return the text that is shown."""
         assert self.scheduling.record is not None
         return self.scheduling.record
 

@@ -1,4 +1,4 @@
-"""How the program ends: by a signal in the middle of a change, and beside what it may not write."""
+"""Endings of the program: by a signal during a change, and beside files that it may not write."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ ATTENTION = "module:attention"
 
 
 def titles(canvas: GraphCanvas) -> set[str]:
-    """What is written in the boxes."""
+    """Return the texts of the boxes."""
     return {node.title for node in canvas.graph().boxes}
 
 

@@ -1,4 +1,4 @@
-"""What is asked for before the last thing is there: nothing is lost, and nothing is left over."""
+"""Requests before the last thing is there: nothing is lost, and nothing is left over."""
 
 from __future__ import annotations
 

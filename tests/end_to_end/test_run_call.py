@@ -1,4 +1,4 @@
-"""What a call of a run has read and written, in the window and against torch."""
+"""Values that a call of a run has read and written, in the window and against torch."""
 
 from __future__ import annotations
 

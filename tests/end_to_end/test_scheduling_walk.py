@@ -37,7 +37,7 @@ class Keys:
 
     @property
     def focus(self) -> QWidget:
-        """What has the focus: of a menu that is open, the menu."""
+        """Return the widget with the focus: of a menu that is open, the menu."""
         if QApplication.activeWindow() is None:
             # As a window manager does when a dialog has closed; the test's platform has none.
             self.window.activateWindow()

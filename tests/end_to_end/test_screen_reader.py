@@ -1,4 +1,4 @@
-"""What a screen reader is told: the tree of names, roles, texts and values of the real window."""
+"""The screen reader's view: the tree of names, roles, texts and values of the real window."""
 
 from __future__ import annotations
 

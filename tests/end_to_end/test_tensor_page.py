@@ -62,7 +62,7 @@ def painter(tmp_path: Path) -> Painter:
 
 
 def values_by_torch() -> dict[str, torch.Tensor]:
-    """What torch itself computes for each node."""
+    """Return torch's own value of each node."""
     names: dict[str, object] = {}
     exec(compile(MODEL, "painter.py", "exec"), names)  # the file that the window opens
     torch.manual_seed(0)

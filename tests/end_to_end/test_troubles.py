@@ -1,4 +1,4 @@
-"""What goes wrong: bad files, open questions, changed files. What was open stays open."""
+"""Bad files, open questions, changed files: the model that was open stays open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cases of an adversary share: the real window, and folders of a user."""
+"""Shared set-up of the security tests: the real window, and folders of a user."""
 
 from pathlib import Path
 

@@ -11,7 +11,7 @@ from lowerscope.core.model.recipe import Override, Recipe, Source, Step
 from lowerscope.core.model.schedule import APPLY_SCHEDULES, At, Primitive, Schedule
 
 RUN = "setattr(__import__('sys'), 'it_ran', 1)"
-"""What leaves a trace where it is run; it fits where a name of a file does."""
+"""Code that leaves a trace if it is run; it fits into the name of a file."""
 
 PIECES = (
     *('"', "'", '"""', "'''", "\\", "{", "}", "{{", "(", ")", "[", "]", ",", ";", ":", "#", "%s"),

@@ -1,4 +1,4 @@
-"""What a child leaves for the user's folders: it may have been written by anybody's code."""
+"""Files that a child leaves for the user's folders: anybody's code may have written them."""
 
 from __future__ import annotations
 

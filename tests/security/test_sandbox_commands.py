@@ -130,7 +130,7 @@ with socket.create_server(("127.0.0.1", 0)) as server:
 def test_no_other_program_is_reached_by_a_socket_or_by_the_terminal(
     tmp_path: Path, network: bubblewrap.Network
 ) -> None:
-    """Who may connect to a terminal multiplexer or to a desktop has it run things outside."""
+    """A process that may connect to a terminal multiplexer or a desktop acts outside."""
     program = bubblewrap.program()
     assert program is not None
     path, abstract = str(tmp_path / "socket"), f"\0{tmp_path.name}-{network}"

@@ -1,4 +1,4 @@
-"""What a sandbox may write: nothing outside follows it, removes by it, waits for it or runs it."""
+"""Files that a sandbox may write: nothing outside follows, removes, awaits or runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sandbox leaves for the user's folders: no link is followed, and no disk is filled."""
+"""Output of a sandbox for the user's folders: no link is followed, and no disk is filled."""
 
 from __future__ import annotations
 

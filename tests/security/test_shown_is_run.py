@@ -1,4 +1,4 @@
-"""What was shown is what runs: the text of a file, and not what lies beside it in its place."""
+"""The text of a file that was shown is what runs, and not the file that lies in its place."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def plain_python(folder: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> Iterator[None]:
-    """What a model has imported from another folder stays in the process, as does a table."""
+    """A model's imports from another folder stay in the process, as does a table."""
     yield
     sys.modules.pop("breadths", None)
     approved.put_in_force(None)

@@ -48,7 +48,7 @@ class Trap:
 
     @property
     def opened(self) -> bool:
-        """Whether anybody has read from it: that takes as long as the writer needs for the mark."""
+        """Return whether anybody has read from it, once the writer has had time for the mark."""
         return self._mark.exists()
 
     def close(self) -> None:

@@ -42,7 +42,7 @@ ODD: tuple[Any, ...] = (
     *("sample:", "sample:none", "os:system", "__import__('os').system('true')", "{0.__class__}"),
     *([], {}, [[]], [None], {"": None}, {"type": "at"}, [1, "a", None, {}], "NaN", "1e999"),
 )
-"""What a field of another type, or a number out of all bounds, may be."""
+"""Values of another type for a field, and numbers out of all bounds."""
 
 _WORDS: tuple[list[Any], list[Any]] = (
     [],

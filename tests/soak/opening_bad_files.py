@@ -124,7 +124,7 @@ class Engine:
 
 @dataclass
 class Tally:
-    """What became of files that were opened."""
+    """Numbers of files by how they were opened."""
 
     opened: int = 0
     refused: int = 0

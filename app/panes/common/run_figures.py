@@ -12,6 +12,7 @@ from lowerscope.app.panes.common.descriptions import Facts, names_of
 from lowerscope.core.model.formatting import (
     NONE,
     UNRELIABLE,
+    beside_text,
     bytes_text,
     calls_text,
     claims,
@@ -361,14 +362,13 @@ def ratio_cell(ours: float | None, other: float | None, times: RunTimes | None) 
     if abs(ratio - 1) <= SAME:
         return Cell(_("same"), "quiet", value=ratio)
     slower = ratio > 1
-    words = (
-        _("{ratio} slower", ratio=ratio_text(ratio if slower else 1 / ratio, about=not sure))
-        if slower
-        else _("{ratio} faster", ratio=ratio_text(ratio if slower else 1 / ratio, about=not sure))
-    )
-    text = words
     role = "unsure" if not sure else "wrong" if slower else "right"
-    return Cell(text, role, tooltip="" if sure else UNRELIABLE, value=ratio)
+    return Cell(
+        beside_text(ours, other, about=not sure),
+        role,
+        tooltip="" if sure else UNRELIABLE,
+        value=ratio,
+    )
 
 
 def how_of(times: RunTimes) -> str:

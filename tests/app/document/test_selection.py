@@ -1,4 +1,4 @@
-"""Which ids belong together."""
+"""Ids that belong together."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ NOTHING = practice.Nothing()
 
 
 class Window:
-    """What a window does with a client, and what it is told."""
+    """A window's part in a client: its requests, and the answers that it gets."""
 
     def __init__(self, bot: QtBot, *command: str) -> None:
         self.bot = bot

@@ -1,4 +1,4 @@
-"""How a child ends, with real processes: it comes back, and nothing of it is left behind."""
+"""Endings of a real child process: it comes back, and nothing of it is left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no message ends the child, and not the window: real processes that send it."""
+"""Bytes that are no message end the child, and not the window: real processes that send them."""
 
 from __future__ import annotations
 

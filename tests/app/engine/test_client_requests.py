@@ -1,4 +1,4 @@
-"""What a window asks a child for, with real processes: answers, cancels, the stream, the log."""
+"""Requests to a real child process: answers, cancels, the stream, the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of widgets share: a canvas that is shown, places on it, and the wheel of a mouse."""
+"""Shared set-up of widget tests: a canvas that is shown, places on it, and the mouse's wheel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where things are in a graph, and what of it is seen: without a widget."""
+"""Places in a graph, and the parts of it that are seen: without a widget."""
 
 from hypothesis import given
 from hypothesis import strategies as st

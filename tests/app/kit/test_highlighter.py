@@ -1,4 +1,4 @@
-"""Which words get which colour."""
+"""Colours of words."""
 
 from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QPlainTextDocumentLayout

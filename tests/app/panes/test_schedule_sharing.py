@@ -244,7 +244,7 @@ def _do(bench: Bench, intent: Intent) -> None:
 
 
 def _alone_by_name(bench: Bench, function: str) -> bool:
-    """Whether a function has a schedule alone that a file gives to its name, of any structure."""
+    """Return whether a function alone has a schedule that a file gives to its name."""
     schedule = bench.has(function)
     return schedule is not None and not schedule.structure
 

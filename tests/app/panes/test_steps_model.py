@@ -347,7 +347,7 @@ def test_two_steps_are_pinned_and_compared(pane: Pane) -> None:
 
 
 class Shell(QWidget):
-    """What the commands of the pipeline need of the window."""
+    """The part of the window that commands of the pipeline need."""
 
     def __init__(self, pane: Pane) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What is kept from one request to the next, and what is made anew."""
+"""Results that are kept from one request to the next, and those that are made anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is exported is used: parsed back, run, opened."""
+"""Exports in use: parsed back, run, opened."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ WITHOUT_END = ("meta", "link", "img", "br", "hr", "input")
 
 
 class Page(HTMLParser):
-    """What stands in a report.
+    """The contents of a report.
 
     Attributes
     ----------

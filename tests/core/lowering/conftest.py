@@ -1,4 +1,4 @@
-"""What the lowering tests share: a model goes all the way once, for all tests."""
+"""Shared set-up of the lowering tests: a model goes all the way once, for all tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs in torch: chosen, or since nothing else covers it; always with torch's meaning."""
+"""Nodes that run in torch, chosen or not covered by anything else: always with torch's meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be computed on tensors is an error that names it, and never a wrong number."""
+"""A call that cannot be computed on tensors is an error that names it, and never a wrong number."""
 
 from __future__ import annotations
 

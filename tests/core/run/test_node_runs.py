@@ -1,4 +1,4 @@
-"""What a run shows of each node, against torch's modules and builds of their own, made here."""
+"""Runs of each node, against torch's modules and builds of their own, made here."""
 
 from __future__ import annotations
 

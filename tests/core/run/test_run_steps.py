@@ -45,7 +45,7 @@ def called(line: str) -> str:
 
 
 OWN = ("vm.builtin.", "shape_func")
-"""What the names of functions begin with that no binding calls."""
+"""Beginnings of the names of functions that no binding calls."""
 
 
 def check_lines(record: RunRecord, lines: list[str]) -> None:

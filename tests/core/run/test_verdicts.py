@@ -109,7 +109,7 @@ def test_an_output_without_a_finite_value_is_inconclusive(
 
 
 BEYOND = torch.tensor([1.0, -2.0, 4.0, 0.0], dtype=torch.float64)
-"""What the model computes in float64."""
+"""The model's outputs in float64."""
 
 
 @pytest.mark.parametrize(

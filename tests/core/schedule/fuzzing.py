@@ -23,7 +23,7 @@ STEPS = 6
 
 @dataclass
 class Findings:
-    """What became of all applications.
+    """Results of all applications.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Findings:
 
     @property
     def applications(self) -> int:
-        """How many primitives were tried."""
+        """Number of primitives that were tried."""
         return self.done + self.refused + len([bad for bad in self.bad if bad["kind"] == "death"])
 
 

@@ -17,7 +17,7 @@ Shape = tuple[Extent, ...]
 Emit = Callable[[Any], Any]
 
 SIZES = {"n": 7, "m": 12}
-"""What the named dimensions are where a function runs."""
+"""Sizes of the named dimensions for a run of a function."""
 
 FLOATS = ("float32", "float32", "float64", "float16", "bfloat16")
 ODD = (1, 2, 3, 5, 7, 13, 17, 31)

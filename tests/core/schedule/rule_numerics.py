@@ -23,7 +23,7 @@ TARGETS = ("llvm", "avx2", "native")
 
 @dataclass
 class Findings:
-    """What became of all functions.
+    """Results of all functions.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ def _check(before: Any, after: Any, given: Any, target: Any, about: dict[str, An
 
 
 _FAR = {"float64": 1e-9, "float32": 2e-4, "float16": 2e-2, "bfloat16": 2e-1}
-"""What an output may be off, of its largest value."""
+"""Tolerance of an output, as a share of its largest value."""
 
 
 def _beside_torch(case: Any, module: Any, scheduled: Any, target: Any, about: Any) -> None:

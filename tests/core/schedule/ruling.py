@@ -1,4 +1,4 @@
-"""What rules make of functions."""
+"""Functions as rules schedule them."""
 
 from __future__ import annotations
 

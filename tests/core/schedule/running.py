@@ -11,7 +11,7 @@ from tvm import tirx
 from tests.core.quick_code import quick_code
 
 SYMBOLIC = 7
-"""What symbolic extents are when a function runs."""
+"""Sizes of symbolic extents for a run of a function."""
 
 
 class Runner:

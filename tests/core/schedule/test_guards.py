@@ -1,4 +1,4 @@
-"""What kills TVM, hangs it or cannot be built is refused with a reason."""
+"""Primitives that kill TVM, hang it or cannot be built are refused with a reason."""
 
 from __future__ import annotations
 

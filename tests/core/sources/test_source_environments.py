@@ -1,4 +1,4 @@
-"""What a file brings into the process: neighbours, registrations and the files that it reads."""
+"""Effects of a file on the process: neighbours, registrations and the files that it reads."""
 
 from __future__ import annotations
 

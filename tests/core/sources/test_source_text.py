@@ -1,4 +1,4 @@
-"""What stands on a command line for a source and its inputs, and the files behind it."""
+"""The command line's form of a source and its inputs, and the files behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trace of one call cannot follow is traced right, left to torch.export, or noted."""
+"""Code that a trace of one call cannot follow is traced right, left to torch.export, or noted."""
 
 from __future__ import annotations
 

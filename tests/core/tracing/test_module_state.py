@@ -1,4 +1,4 @@
-"""What a model changes as it runs, itself, its inputs, random numbers: all is left as it was."""
+"""State that a model changes as it runs, its own, inputs, random numbers: all is left as it was."""
 
 from __future__ import annotations
 

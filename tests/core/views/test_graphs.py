@@ -120,7 +120,7 @@ def _graphs_at(
 
 
 def _check_inside(graph: GraphRecord, whole: GraphRecord) -> None:
-    """What is inside of the call of a fused function is all that it came from, and nothing else."""
+    """Inside the call of a fused function is all that it came from, and nothing else."""
     frames = {region.id: region for region in whole.regions}
     for call in (box for box in graph.boxes if box.kind == "fused"):
         frame = frames[call.id]

@@ -1,4 +1,4 @@
-"""What holds of every layout: nothing overlaps, edges run down and beside the boxes."""
+"""Properties of every layout: nothing overlaps, edges run down and beside the boxes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def overlap(one: Rectangle, two: Rectangle) -> bool:
 
 
 def meets(path: EdgePath, box: Rectangle) -> bool:
-    """Whether an edge runs through a box, by clipping each segment to it."""
+    """Return whether an edge runs through a box, by clipping each segment to it."""
     left, top = box[0] + 1e-3, box[1] + 1e-3
     right, bottom = box[0] + box[2] - 1e-3, box[1] + box[3] - 1e-3
     for (x0, y0), (x1, y1) in pairwise(path.points):

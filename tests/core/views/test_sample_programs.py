@@ -55,7 +55,7 @@ SMALLER: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "mlp_tvmscript": (("784", "6"), ("128", "5"), ("randn(10", "randn(4")),
 }
-"""What is replaced in the file of a sample, so that loops over elements end soon."""
+"""Replacements in the file of a sample, so that loops over elements end soon."""
 
 COURSE = (
     "te_functions:matmul",

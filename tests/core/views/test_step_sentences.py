@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -45,6 +46,21 @@ def recipe_of(sample: str, preset: str) -> Recipe:
 )
 def test_each_sentence_says_what_changed(sample: str, preset: str) -> None:
     assert list(check_sentences(Pipeline(), recipe_of(sample, preset))) == []
+
+
+def test_batch_norms_before_and_behind_a_convolution_are_told_apart(tmp_path: Path) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n"
+        "model = nn.Sequential(nn.BatchNorm2d(3), nn.ReLU(), nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))"
+        "\nexample_inputs = (torch.randn(1, 3, 8, 8),)\n"
+    )
+    (tmp_path / "net.py").write_text(text)
+    steps = find_pipeline("optimise-cpu").steps
+    recipe = Recipe(source=Source(spec=str(tmp_path / "net.py")), steps=steps)
+    assert difference(Pipeline(), recipe, "FoldBatchNorm").sentence == (
+        "FoldBatchNorm folded 1 batch norm into the weights and biases before it and made 1 batch "
+        "norm a multiplication and an addition."
+    )
 
 
 def test_passes_of_the_build_are_described() -> None:

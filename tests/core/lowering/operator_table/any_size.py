@@ -39,7 +39,7 @@ Axes = frozenset[tuple[int, int]]
 
 @dataclass
 class Findings:
-    """What became of forms, by the number of them and in words.
+    """Results of forms, by the number of them and in words.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def examine(entry: Entry, pipeline: str, tracer: TracerName, findings: Findings)
 
 
 _UNCLEAR = ("Error", "object", "Internal", "Check failed", "int()")
-"""What a message for users does not say."""
+"""Words that no message for users has."""
 
 
 def sized_form(entry: Entry, text: str, drawn: Drawn) -> SizedForm | None:

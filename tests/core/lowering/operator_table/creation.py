@@ -1,4 +1,4 @@
-"""What makes tensors: of numbers, of shapes, and at random."""
+"""Operators that make tensors: of numbers, of shapes, and at random."""
 
 from tests.core.lowering.operator_table.drawing import ALL, Tensors
 from tests.core.lowering.operator_table.entries import Entry

@@ -1,4 +1,4 @@
-"""What an entry of the operator table is: an operator, its forms, and what they are called with.
+"""Entries of the operator table: an operator, its forms, and the arguments of its calls.
 
 A form is the text of an expression, such as ``torch.add(x, y, alpha=2)``: what is run is what the
 page shows. Its names are those of the entry's arguments, and those of `NAMES`. A module,

@@ -1,4 +1,4 @@
-"""What decompositions and Python's reversed operators call, and people hardly ever do."""
+"""Operators that decompositions and Python's reversed operators call, and people hardly ever do."""
 
 from tests.core.lowering.operator_table.drawing import Tensors
 from tests.core.lowering.operator_table.entries import Entry

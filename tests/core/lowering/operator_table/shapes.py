@@ -1,4 +1,4 @@
-"""What changes the shape, moves elements, joins and cuts tensors."""
+"""Operators that change the shape, move elements, join and cut tensors."""
 
 from tests.core.lowering.operator_table.drawing import (
     ALL,
