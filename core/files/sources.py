@@ -161,6 +161,9 @@ def source_kind(path: Path) -> Kind:
 
 def is_scripted(path: Path) -> bool:
     """Return whether a file is an archive of ``torch.jit.save``, and not weights alone."""
+    if not path.is_file():
+        # To read a pipe would wait for its writer.
+        return False
     try:
         with zipfile.ZipFile(path) as archive:
             return any(name.endswith("/constants.pkl") for name in archive.namelist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -109,6 +110,9 @@ def test_tensors_and_weights_are_no_models(window: MainWindow, tmp_path: Path) -
                 archive.writestr(f"archive/{member}", b"")
         data.setUrls([QUrl.fromLocalFile(str(tmp_path / name))])
         assert bool(window.opening.dropped_file(data)) == (name == "model.pt")
+    os.mkfifo(tmp_path / "pipe.pt")
+    data.setUrls([QUrl.fromLocalFile(str(tmp_path / "pipe.pt"))])
+    assert not window.opening.dropped_file(data)
 
 
 def test_a_command_of_a_page_runs_no_file_that_was_not_approved(
