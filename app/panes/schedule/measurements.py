@@ -16,7 +16,14 @@ from lowerscope.app.engine.client import EngineClient
 from lowerscope.app.kit.background import single_shot
 from lowerscope.app.panes.schedule.model import Primitives, Scheduling
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, Query, WorkQuery
+from lowerscope.core.model.queries import (
+    CheckQuery,
+    MeasureQuery,
+    PeaksQuery,
+    Query,
+    ScheduleQuery,
+    WorkQuery,
+)
 from lowerscope.core.model.recipe import Recipe, steps_before_schedules, without_schedules
 from lowerscope.core.model.schedule import SCHEDULING, Schedule
 from lowerscope.core.model.schedule_records import Checked, Measured, Peaks, ScheduleRecord, Work
@@ -128,10 +135,12 @@ class Measurements(QObject):
         self._slot = Slot(queries)
         self.doing: Job | None = None  # The query that the worker answers.
         self._counted: Work | None = None
+        self._predicted: float | None = None  # Predicted time of a call of `here`.
         # Whether each step is checked and measured automatically; unsafe ones are always checked.
         self.automatic = True
         self._next_too = False  # Whether the next step is measured, even if not automatically.
         self._counting = queries.watch(self, self._work_query, self._take_work, self._ignore)
+        self._pricing = queries.watch(self, self._priced_query, self._take_price, self._ignore)
         self._soon = single_shot(self, DEBOUNCE_MS, self._go_on)
         self._limit = single_shot(self, MEASURE_MS, self._slot.cancel)
         scheduling.changed.connect(self._follow)
@@ -214,7 +223,7 @@ class Measurements(QObject):
         measured = None if here is None else self.measured(here)
         if measured is None:
             return 1.0
-        predicted = self._scheduling.predicted_ms
+        predicted = self._predicted if self._pricing.is_current else None
         return measured.milliseconds / predicted if predicted else None
 
     @property
@@ -302,6 +311,7 @@ class Measurements(QObject):
             return
         self.here = here
         self._counting.update()
+        self._pricing.update()
         if self.doing is not None and self.doing not in self._next():
             self._slot.cancel(HIDDEN_MS)
         self._soon.start()
@@ -358,6 +368,7 @@ class Measurements(QObject):
             self._peaks[_machine(job.recipe)] = answer
         else:
             self._keep(job, answer)
+            self._pricing.update()
         if isinstance(job, CheckQuery) and answer.running:
             # Nothing else stops it, and it would slow down the next measurement.
             self._worker.restart()
@@ -404,8 +415,19 @@ class Measurements(QObject):
         self._counted = work
         self.changed.emit()
 
+    def _priced_query(self) -> ScheduleQuery | None:
+        """Return the query for the prediction beside a measurement: others are not scaled."""
+        here, shown = self.here, self._scheduling.shown
+        if here is None or shown is None or self.measured(here) is None:
+            return None
+        return msgspec.structs.replace(shown, priced=True)
+
+    def _take_price(self, record: ScheduleRecord) -> None:
+        self._predicted = record.predicted_ms
+        self.changed.emit()
+
     def _ignore(self, _problem: Problem) -> None:
-        """Show no work: that the function is unavailable is shown elsewhere."""
+        """Show nothing: that the function is unavailable is shown elsewhere."""
 
 
 def _unscheduled(recipe: Recipe) -> Recipe:

@@ -328,15 +328,17 @@ class AdviceList(QScrollArea):
         return CompiledCoachQuery(query.recipe, query.function, query.index)
 
     def _follow_record(self) -> None:
-        self.coaching, self._more = None, ()
-        self._watch.update()
-        self._compiled.update()
+        if not self._watch.is_current:
+            self.coaching, self._more = None, ()
+        if self.coaching is None and self._watch.pending != self._query():
+            # Also what was shown before another function was: that is gone.
+            self._watch.refresh()
         if self.coaching is None:
+            self._compiled.refresh()
             self._show()
 
     def _take(self, coaching: Coaching) -> None:
         self.coaching = coaching
-        self._scheduling.take_prediction(coaching.predicted_ms)
         self._compiled.update()
         self._show()
 

@@ -510,7 +510,6 @@ class Scheduling(QObject):
     """The scheduled function, while the timeline is that of its schedule."""
 
     changed = Signal()  # `function`, `record` or `problem` changed.
-    predicted = Signal()  # `predicted_ms` became known.
     busy_changed = Signal()  # `busy` changed.
 
     def __init__(
@@ -528,8 +527,6 @@ class Scheduling(QObject):
         self.function = ""  # Name of the function; empty for none.
         # The function after these steps; ``None`` before the record arrives.
         self.record: ScheduleRecord | None = None
-        # Predicted time of a call of it; ``None`` where that is not known, or not yet.
-        self.predicted_ms: float | None = None
         self.problem: Problem | None = None  # The problem that prevented the record.
         self.busy = False  # Whether the request takes long.
         self.editing = Editing(document, self)  # Edits the history.
@@ -710,7 +707,7 @@ class Scheduling(QObject):
         self.shown = None
         self.index = None
         self.editing.edited = ""
-        self.record, self.problem, self.predicted_ms = None, None, None
+        self.record, self.problem = None, None
         self.trying.cancel_draft()
         self.moves.forget()
         self._stepping.take_schedule(self.function, ())
@@ -776,15 +773,9 @@ class Scheduling(QObject):
         if self.trying.draft is None:
             self.trying.clear()
         if is_new:
-            self.predicted_ms = None
             self.changed.emit()
         self.editing.choose_made(record)
         self.moves.follow()
-
-    def take_prediction(self, milliseconds: float | None) -> None:
-        """Take the predicted time of a call of the function shown."""
-        self.predicted_ms = milliseconds
-        self.predicted.emit()
 
     def _look_at_failed(self, record: ScheduleRecord) -> None:
         """Go to the step that was applied or changed, if it failed."""

@@ -235,7 +235,6 @@ class ScheduleMovesPage(QWidget):
         self.choices.escaped.connect(self._escape)
         scheduling.moves.changed.connect(self._show)
         scheduling.changed.connect(self._show)
-        scheduling.predicted.connect(self._show_measured)
         measurements.changed.connect(self._show_measured)
         document.on(("selection", "snapshot"), self._show)
 

@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.tables.choice_list import CHOICE
 from lowerscope.app.panes.schedule.measurements import Measurements
+from lowerscope.app.panes.schedule.metrics import AdviceList
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMovesPage
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.problems import LowerscopeError
@@ -26,7 +27,14 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, applies_schedules
 from lowerscope.core.model.schedule import Made, Primitive, Schedule
-from lowerscope.core.model.schedule_records import ByRule, Checked, Measured, Peaks, RuledFunction
+from lowerscope.core.model.schedule_records import (
+    ByRule,
+    Checked,
+    Coaching,
+    Measured,
+    Peaks,
+    RuledFunction,
+)
 from tests.app.panes.workbench import FACTORS, LOOP, Workbench, move, primitive
 from tests.app.plain_values import CRASHED, OTHER, RECIPE, WRONG, Bench, crash, snapshot
 
@@ -582,9 +590,9 @@ def test_predictions_are_scaled_to_what_was_measured(
     worker.answer_all()
     # Without a prediction for the function itself, the others say nothing.
     assert found.scale is None
-    scheduling.take_prediction(2.0)
-    assert found.scale == 4.0
-    work.moves = (msgspec.structs.replace(move("unroll"), predicted_ms=1.0),)
+    work.settle()
+    assert found.scale == 8.0 / 1.5
+    work.moves = (msgspec.structs.replace(move("unroll"), predicted_ms=0.75),)
     page = ScheduleMovesPage(work.document, scheduling, found)
     qtbot.addWidget(page)
     page.show()
@@ -598,7 +606,23 @@ def test_predictions_are_scaled_to_what_was_measured(
         worker.answer()
     assert marks(page) == ["≈ 3 ms measured"]
     work.apply("parallel")
-    assert (scheduling.predicted_ms, found.scale) == (None, 1.0)
+    assert found.scale == 1.0
+
+
+def test_advice_is_back_after_other_steps_behind_another_page(
+    work: Workbench, worker: Worker, qtbot: QtBot
+) -> None:
+    found, bench = worker.found, work.bench
+    page = AdviceList(work.document, bench.features.queries, work.scheduling, found)
+    qtbot.addWidget(page)
+    page.show()
+    bench.engine.sent[-1].answer(Coaching(predicted_ms=2.0, advice=()))
+    assert page.text.text()
+    page.hide()
+    work.apply("unroll")
+    work.do(work.document.undo)
+    page.show()
+    assert "No warnings · predicted 2 ms" in page.text.text()
 
 
 def marks(page: ScheduleMovesPage) -> list[str]:
