@@ -368,14 +368,18 @@ class Document(QObject):
 
     # The recipe
 
-    def open(self, recipe: Recipe) -> None:
+    def open(self, recipe: Recipe, *, anew: bool = False) -> None:
         """Open another source. The current one stays until the new one's records arrive.
 
         Another recipe of the source that is open is an undo step: its schedules are not lost.
+
+        Args:
+            anew: Whether the history begins anew, as that of another document of the same source.
         """
         state, history = self.state, History()
-        shown, same = state.recipe, document_of(recipe)
-        if shown is not None and document_of(shown) == document_of(self.wanted) == same:
+        shown = state.recipe
+        same = document_of(shown) == document_of(self.wanted) == document_of(recipe)
+        if shown is not None and same and not anew:
             history = self.history
             if recipe != self.wanted:
                 history = history_after(shown, state.history, state.pending)

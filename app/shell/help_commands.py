@@ -101,11 +101,12 @@ class Help(QObject):
 
     def _select_function(self) -> None:
         """Select the function that the command names, once its records are there."""
-        snapshot = self._document.snapshot
-        if snapshot is not None and self._function in {each.id for each in snapshot.functions}:
-            self._document.select((self._function,))
-        if not self._document.is_changing:
-            self._function = ""
+        if self._document.is_changing:
+            return
+        snapshot, function = self._document.snapshot, self._function
+        self._function = ""
+        if snapshot is not None and function in {each.id for each in snapshot.functions}:
+            self._document.select((function,))
 
     def _show_of_dialog(self, dialog: QWidget, page: str) -> None:
         above: QWidget | None = dialog

@@ -384,8 +384,7 @@ class ToolBar(QWidget):
             figure = ""
         self.verdict.set_state(role, words, figure, verdict_tooltip(record))
         sure, second = record.times is None or is_reliable(record.times), list[Part]()
-        time = duration_text(record.tvm_ms)
-        first = [Part(f"TVM {time}" if sure else f"TVM ≈ {time}", "strong")]
+        first = [Part(f"TVM {duration_text(record.tvm_ms, about=not sure)}", "strong")]
         if record.times is not None:
             second = [Part(short_claim(record.times), "quiet")]
             claims = (claims_of(record.times), how_of(record.times))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
 
-    from lowerscope.app.document.document import Document
+    from lowerscope.app.document.document import Change, Document
     from lowerscope.app.kit.commands import Commands, V
     from lowerscope.app.kit.pane_messages import Toast
     from lowerscope.app.panes.relax.extensions import Extensions
@@ -269,7 +269,8 @@ class MainWindow(QMainWindow):
         self.tool_bar.remote_wanted.connect(self.targets.choose_remote)
         self.tool_bar.here_wanted.connect(self.targets.leave_remote)
         document = self.document
-        document.on(("snapshot", "recipe"), self._show_snapshot)
+        document.on(("snapshot",), self._show_snapshot)
+        document.changed.connect(self._note_left)
         document.on(("notice",), self._show_notice)
         self.banner.dismissed.connect(lambda: document.set(notice=None))
         document.on(("recipe", "pending"), self._forget_notice)
@@ -531,11 +532,24 @@ class MainWindow(QMainWindow):
         recipe, snapshot = self.document.wanted, self.document.snapshot
         if recipe is not None and snapshot is not None:
             self._show_title()
-            from lowerscope.core.files.sources import is_in_memory
-            from lowerscope.core.model.recipe import to_json
+            self._add_recent(recipe)
 
-            if not is_in_memory(recipe):
-                self.settings.add_recent(self.opening.text_of(recipe), to_json(recipe))
+    def _note_left(self, change: Change) -> None:
+        """Store the recipe of a source that another one replaces: its schedules come back."""
+        from lowerscope.core.model.recipe import document_of
+
+        left, now = change.before.recipe, change.after.recipe
+        if "recipe" in change.fields and left is not None and document_of(left) != document_of(now):
+            self._add_recent(left)
+            if now is not None:
+                self._add_recent(now)
+
+    def _add_recent(self, recipe: Recipe) -> None:
+        from lowerscope.core.files.sources import is_in_memory
+        from lowerscope.core.model.recipe import to_json
+
+        if not is_in_memory(recipe):
+            self.settings.add_recent(self.opening.text_of(recipe), to_json(recipe))
 
     def _show_notice(self) -> None:
         from lowerscope.core.model.recipe import document_of
@@ -606,6 +620,8 @@ class MainWindow(QMainWindow):
             layout = stored(self._panes)
         self.settings.save(self.saveGeometry(), layout)
         if self._is_complete:
+            if self.document.recipe is not None:
+                self._add_recent(self.document.recipe)
             self.sessions.finish()
             self.features.stop()
             self.help.close()

@@ -209,7 +209,7 @@ def compiled_once(check: Callable[[], None]) -> Iterator[None]:
 
     TVM's FoldConstant compiles a function for each call that it folds, and runs it once. Layers of
     one shape call one function. Most functions move data or compute each element by itself: LLVM's
-    optimisations make these no faster, and take 40 of the 50 ms that a compilation takes.
+    optimisations make small ones no faster, and take 40 of the 50 ms that a compilation takes.
     """
     before = _build.set(_BuiltOnce(check))
     try:

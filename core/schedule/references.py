@@ -23,11 +23,11 @@ from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 Output = Any
 """Result of a primitive: a ``LoopRV``, an ``SBlockRV``, or an ``ExprRV`` for a number."""
 
+# Queries of TVM's without its checks of the types of arguments. These are written in Python, and
+# take many times as long as the queries, of which each primitive takes some ten.
 stmt_at = Schedule.get.__wrapped__
 sblock_named = Schedule.get_sblock.__wrapped__
 loops_of = Schedule.get_loops.__wrapped__
-"""Queries of TVM's without its checks of the types of arguments. These are written in Python, and
-take many times as long as the queries, of which each primitive takes some ten."""
 
 Outputs = Mapping[str | At, tuple[Output, ...]]
 """Results of the primitives of a schedule, by `Primitive.id`; and the blocks before them, each with

@@ -636,8 +636,8 @@ USUAL_NAMES = (*BUILDERS, "entry", "net", "network", "module")
 """Names of entries that say nothing about a model."""
 
 _OWN_NAME = "model"
-"""Name of the entry of a file with several candidates, such as a model before and after it is
-quantised."""
+"""Name of the candidate that is meant where a file has several, such as a model before and after it
+is quantised."""
 
 LOOKED_FOR = _(
     "An entry is an nn.Module class or instance, an IRModule, a TensorIR function (PrimFunc), or a "

@@ -596,9 +596,8 @@ class DifferenceView(QWidget):
             time = "" if line.milliseconds is None else f"  {duration_text(line.milliseconds)}"
             words = f"{line.label} {line.title}{time}"
         self.title.set_whole(words)
-        has_steps = bool(stepping.lines(stepping.section))
-        self.earlier.setEnabled(has_steps)
-        self.later.setEnabled(has_steps)
+        self.earlier.setEnabled(stepping.can_step(-1))
+        self.later.setEnabled(stepping.can_step(1))
 
     def _ask_ahead(self) -> None:
         """Have the next step's difference computed while this one is shown and read."""

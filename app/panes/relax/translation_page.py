@@ -167,7 +167,9 @@ class NodeMap(QWidget):
 
 def _rows_of(snapshot: Snapshot) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     """Return each node's row once translated, and before."""
-    pairs = list(zip(snapshot.translation, snapshot.fx, strict=False))
+    nodes = {node.id: node for node in snapshot.fx}
+    found = ((record, nodes.get(record.node)) for record in snapshot.translation)
+    pairs = [(record, node) for record, node in found if node is not None]
     return (
         tuple(_filled_row(record, node) for record, node in pairs),
         tuple(_later_row(record, node) for record, node in pairs),

@@ -197,7 +197,8 @@ class Sessions(QObject):
         self._coming = (place, session)
         # Nothing runs before the user has confirmed it, whatever the file says.
         recipe = with_trust(session.recipe, trust=False)
-        self._trusting.ask(recipe, self._document.open)
+        # Undo would take the choices of one session into the file of another.
+        self._trusting.ask(recipe, partial(self._document.open, anew=True))
         return True
 
     def last(self) -> Path | None:

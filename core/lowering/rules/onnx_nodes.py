@@ -71,7 +71,7 @@ def onnx_node(b: NodeBuilder, module: OnnxNode, *inputs: Value) -> Value:
 
 
 def _shape_itself(b: NodeBuilder, value: Value) -> Value:
-    """Return the shape or the size that a variable is bound to, as which converters know it."""
+    """Return the shape or size that a variable is bound to: converters ask for its class."""
     if isinstance(value, relax.Var) and not is_tensor(value):
         bound = b.lookup_binding(value)
         if isinstance(bound, relax.ShapeExpr) or is_size(bound):

@@ -1,4 +1,4 @@
-"""The moment that is looked at stays within the lists that there are."""
+"""The moment that is looked at, breakpoints on steps, and pinned sides of a comparison."""
 
 from __future__ import annotations
 

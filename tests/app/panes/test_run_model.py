@@ -354,7 +354,7 @@ def test_a_source_without_torch_has_its_pipelines_alone() -> None:
     assert variant_names(recipes) == ("legalised", "fused")
 
 
-# Recipes that are run as variants of another one
+# Ratios of times that other programs disturbed
 
 
 def measured(

@@ -16,7 +16,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.document.document import Change
+from lowerscope.app.document.document import Change, History
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.dialogs import LineQuestion
@@ -139,6 +139,23 @@ def test_the_model_before_the_open_one_can_be_reopened(desk: Desk, saved: Path) 
     desk.sessions.open(str(saved))
     desk.bench.derive()
     assert desk.sessions.last() == other
+
+
+def test_undo_stays_within_a_session_of_the_same_source(
+    qtbot: QtBot, desk: Desk, saved: Path, tmp_path: Path
+) -> None:
+    with qtbot.waitSignal(desk.sessions.saved):
+        desk.bench.change(TE)
+    save_as(qtbot, desk, tmp_path / "other.lowerscope")
+    with qtbot.waitSignal(desk.sessions.saved):
+        desk.bench.change(msgspec.structs.replace(TE, lowering="library"))
+    desk.sessions.open(str(saved))
+    desk.bench.derive()
+    assert (desk.document.recipe, desk.sessions.path) == (TE, saved)
+    assert desk.document.history == History()
+    desk.document.undo()
+    desk.sessions.save_now()
+    assert content(saved) == TE
 
 
 def test_a_session_that_is_opened_twice_is_opened_once(desk: Desk, saved: Path) -> None:

@@ -85,11 +85,24 @@ def test_a_click_on_the_drop_field_selects_a_file(qtbot: QtBot, window: MainWind
         qtbot.keyClick(window.welcome, Qt.Key.Key_Escape)
 
 
+def test_the_script_says_which_side_of_the_passes_it_is_on(window: MainWindow) -> None:
+    figure = window.panes.relax.footer.figure
+    assert figure.whole() == "before the passes"
+    window.features.stepping.go(Moment(section="passes", index=1))
+    assert figure.whole() == ""
+    window.features.stepping.leave()
+
+
 def test_a_recent_source_is_stored_with_its_schedules(window: MainWindow) -> None:
     scheduled = msgspec.structs.replace(RECIPE, schedules=(Schedule(function="dense"),))
     window.document.change(scheduled)
+    assert from_json(window.settings.recipe_of(RECIPE.source.spec)) != scheduled
+    window.document.open(Recipe(source=Source(spec="sample:matmul")))
+    sent(window).answer(snapshot("dense"))
     assert from_json(window.settings.recipe_of(RECIPE.source.spec)) == scheduled
-    window.document.undo()
+    assert window.settings.recent()[0] == "sample:matmul"
+    window.document.open(RECIPE)
+    sent(window).answer(snapshot("dense"))
 
 
 def test_a_dropped_file_is_opened(window: MainWindow, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 
+from lowerscope.app.panes.difference.difference_page import diff_part
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.module_steps import (
     ComparedModule,
@@ -140,6 +141,17 @@ def test_the_fusion_that_a_step_made_can_be_explained() -> None:
         assert answer.fused
         assert answer.by.startswith("FuseOps: fused_matmul")
     assert difference(pipeline, recipe, "LegalizeOps").fused == ()
+
+
+def test_lines_in_the_place_of_moved_ones_are_added() -> None:
+    record = difference(Pipeline(), recipe_of("fashion_mlp", "fuse"), "FuseOps")
+    (main,) = (each for each in record.functions if each.name == "main")
+    replaced = sum(run.length for run in main.runs if run.status == "changed" and run.other)
+    added = sum(run.length for run in main.runs if run.status == "added")
+    assert replaced > 0
+    assert main.added == replaced + added
+    part = diff_part(main, groups={each.name: 0 for each in record.functions if each.moved_in})
+    assert (part.count("added"), part.count("changed")) == (main.added, main.changed)
 
 
 def test_a_function_that_takes_the_place_of_another_has_its_lines() -> None:
