@@ -113,6 +113,11 @@ def told_apart(
     return sides[0], sides[1]
 
 
+def _replaces(kind: RowKind, group: int) -> bool:
+    """Return whether a line stands in the place of one that went into another part."""
+    return kind == "changed" and group >= 0
+
+
 @dataclass(frozen=True)
 class DiffPart:
     """A part of a difference with a title, such as a function."""
@@ -144,7 +149,7 @@ class DiffPart:
         A line in the place of one that went into another part is an added one.
         """
         statuses = (
-            ("added" if run.status == "changed" and run.group >= 0 else run.status, run.length)
+            ("added" if _replaces(run.status, run.group) else run.status, run.length)
             for run in self.runs
         )
         return sum(length for each, length in statuses if each == status)
@@ -553,7 +558,7 @@ class DiffEditor(CodeEditor):
 
     def kind(self, row: Row) -> RowKind:
         """Return the kind of this side of a row: see `DiffPart.count`."""
-        if row.kind == "changed" and row.group >= 0:
+        if _replaces(row.kind, row.group):
             return "removed" if self.side == "old" else "added"
         return row.kind
 

@@ -201,15 +201,9 @@ BEST = "best"
 
 
 class Figures(SeenPage):
-    """The figures of the function at the current step, beside torch's."""
+    """The figures of the function at the current step, beside torch's, above the warnings on it."""
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        scheduling: Scheduling,
-        measurements: Measurements,
-    ) -> None:
+    def __init__(self, document: Document, measurements: Measurements, advice: AdviceList) -> None:
         super().__init__()
         self._document = document
         self._measurements = measurements
@@ -231,8 +225,7 @@ class Figures(SeenPage):
         self.table.word_titles(document.named_engine)
         self.title = Label(_("Metrics"), role="title")
         self.head = head_of(self.title, STRETCH, self.measure, self.stop)
-        self.advice = AdviceList(document, queries, scheduling, measurements)
-        column_of(self, self.head, (self.table, 1), (self.advice, 1), self.state)
+        column_of(self, self.head, (self.table, 1), (advice, 1), self.state)
         self.measure.clicked.connect(measurements.measure)
         self.stop.clicked.connect(measurements.cancel)
         measurements.changed.connect(self.show_if_seen)

@@ -22,7 +22,13 @@ from lowerscope.app.kit.split import Split, head_of, strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import names_of, nothing_words
 from lowerscope.app.panes.schedule.measurements import START, Measurements, Scheduled
-from lowerscope.app.panes.schedule.metrics import Figures, RooflineView, Standing, VariantTable
+from lowerscope.app.panes.schedule.metrics import (
+    AdviceList,
+    Figures,
+    RooflineView,
+    Standing,
+    VariantTable,
+)
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_code import ScheduleCode
 from lowerscope.app.panes.schedule.schedule_form import ScheduleForm
@@ -303,7 +309,8 @@ class ScheduleView(Pane):
         self.tree = ScheduleTree(document, scheduling)
         self.moves = ScheduleMovesPage(document, scheduling, measurements)
         self.form = ScheduleForm(document, scheduling, measurements)
-        self.figures = Figures(document, shared.queries, scheduling, measurements)
+        advice = AdviceList(document, shared.queries, scheduling, measurements)
+        self.figures = Figures(document, measurements, advice)
         self.code = ScheduleCode(shared, scheduling, measurements)
         self.history = ScheduleHistory(document, shared.stepping, scheduling, measurements)
         self.variants = VariantTable(scheduling, variants, measurements)
