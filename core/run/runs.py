@@ -49,7 +49,7 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.run.calls import BoundCall, CallsOf, Owners
-from lowerscope.core.run.compare.choices import with_choices, with_wrong_nodes
+from lowerscope.core.run.compare.choices import corrected
 from lowerscope.core.run.compare.verdicts import Verdict
 from lowerscope.core.run.execution import Execution, named_results, other_outputs
 from lowerscope.core.run.implementations import (
@@ -223,8 +223,9 @@ def run_all(
             watched = node_runs(stages, recipe, values, progress, repeats=repeats, keep=keep)
         calls = with_hand_overs(stages, values, watched.calls)
         record = record_of(runs, stages, built)
-        record, nodes = with_wrong_nodes(record, watched.nodes, watched.kept)
-        record, nodes = with_choices(record, nodes, watched.kept, recipe.tolerances, progress.check)
+        record, nodes = corrected(
+            record, watched.nodes, watched.kept, recipe.tolerances, progress.check
+        )
     # A node off the path to the outputs, such as an unread state, is no difference of the run.
     first = first_difference(nodes) if record.verdict in FAILING else ""
     kept = None if watched.kept is None else watched.kept.values

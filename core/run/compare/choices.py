@@ -28,7 +28,22 @@ _TOPK = (torch.topk, "topk", torch.ops.aten.topk.default)
 """Targets of the nodes that may return any of equal elements."""
 
 
-def with_wrong_nodes(
+def corrected(
+    record: RunRecord,
+    nodes: Sequence[NodeRun],
+    kept: KeptRun | None,
+    tolerances: Tolerances,
+    check: Callable[[], None],
+) -> tuple[RunRecord, Sequence[NodeRun]]:
+    """Return a run, and its nodes, with the verdict that the nodes give it.
+
+    `check`: called before each node; may raise to cancel.
+    """
+    with_wrong, found = _with_wrong_nodes(record, nodes, kept)
+    return _with_choices(with_wrong, found, kept, tolerances, check, record.reason)
+
+
+def _with_wrong_nodes(
     record: RunRecord, nodes: Sequence[NodeRun], kept: KeptRun | None
 ) -> tuple[RunRecord, Sequence[NodeRun]]:
     """Return a run that differs by rounding as one that differs, if a node is the cause.
@@ -81,12 +96,13 @@ def _names_read(graph: fx.Graph) -> set[str]:
     return {each.name for each in found}
 
 
-def with_choices(
+def _with_choices(
     record: RunRecord,
     nodes: Sequence[NodeRun],
     kept: KeptRun | None,
     tolerances: Tolerances,
     check: Callable[[], None],
+    reason: str,
 ) -> tuple[RunRecord, Sequence[NodeRun]]:
     """Return a run that differs as one that differs by rounding, if a choice is the cause.
 
@@ -96,21 +112,21 @@ def with_choices(
     If torch, given TVM's value of each node, computes TVM's value of the next ones to the end, no
     node is wrong, and the outputs differ by the choice alone.
 
-    `check`: called before each node; may raise to cancel.
+    `reason`: of the difference, as the outputs alone tell it.
     """
     name = first_difference(nodes).removeprefix("fx:")
     if record.verdict != "differ" or record.sizes or kept is None or not name:
         return record, nodes
     is_choice = _is_choice(kept, name)
     assert kept.traced is not None
-    if not is_choice and not any(
-        each.target in _TOPK for each in kept.traced.graph_module.graph.nodes
-    ):
+    traced = list(kept.traced.graph_module.graph.nodes)
+    if not is_choice and not any(each.target in _TOPK for each in traced):
         return record, nodes
     ties = _ties_where_torch_follows(kept, tolerances, check)
     if ties is None or not (ties or is_choice):
         return record, nodes
-    if ties and (name in ties or not is_choice):
+    first = next(each.name for each in traced if each.name in (name, *ties))
+    if ties and (first in ties or not is_choice):
         why = _("by the order of equal elements, which {node} may return in any", node=ties[0])
     else:
         why = _("by rounding: {node} chooses by values that match within tolerance", node=name)
@@ -136,7 +152,7 @@ def with_choices(
         for each in record.outputs
     ]
     found = msgspec.structs.replace(
-        record, verdict="rounding", reason=explained(record.reason), outputs=tuple(outputs)
+        record, verdict="rounding", reason=explained(reason), outputs=tuple(outputs)
     )
     return found, [_node_explained(each, explained) for each in nodes]
 
@@ -265,7 +281,10 @@ def _replaced(value: Any, path: tuple[Any, ...], ours: Mapping[Any, torch.Tensor
         own = ours.get(path)
         if own is None:
             return value
-        return own.clone() if isinstance(value, torch.Tensor) else own.item()
+        if not isinstance(value, torch.Tensor):
+            return own.item()
+        # With torch's strides, as a graph of torch.export has views that only they allow.
+        return torch.empty_like(value).copy_(own)
     if isinstance(value, dict):
         return {key: _replaced(each, (*path, key), ours) for key, each in value.items()}
     if isinstance(value, tuple | list):
