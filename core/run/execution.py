@@ -28,7 +28,7 @@ from lowerscope.core.model.problems import (
 from lowerscope.core.model.run_records import OutputRecord
 from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
-from lowerscope.core.sources.opened_model import in_eval_mode, run_mode
+from lowerscope.core.sources.opened_model import computes_gradients, in_eval_mode, run_mode
 from lowerscope.core.sources.pytree import (
     CallSpec,
     by_position,
@@ -309,8 +309,8 @@ _COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.spars
 def copied(model: torch.nn.Module) -> torch.nn.Module:
     """Copy a model, sharing its parameters, for which there may be no memory twice.
 
-    A model that writes into its parameters is rejected by tracing. Computed tensors, such as a
-    normed weight, lose their autograd history.
+    They are copied where ``forward`` may train them. Computed tensors, such as a normed weight,
+    lose their autograd history.
     """
     memo: dict[int, Any] = {
         id(value): value.detach().clone()
@@ -320,7 +320,8 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
         if isinstance(value, torch.Tensor)
         and not (value.is_leaf and value.layout not in _COMPRESSED)
     }
-    memo |= {id(each): each for each in model.parameters() if not is_lazy(each)}
+    if not computes_gradients(model):
+        memo |= {id(each): each for each in model.parameters() if not is_lazy(each)}
     memo |= {id(each): each.clone() for each in model.buffers() if each.layout in _COMPRESSED}
     try:
         with warnings.catch_warnings():

@@ -6,7 +6,7 @@ import inspect
 import sys
 import time
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
@@ -19,7 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from lowerscope.core.model.snapshot import Note
 from lowerscope.core.model.texts import _, _n, enumeration
-from lowerscope.core.sources.opened_model import RandomState, run_mode
+from lowerscope.core.sources.opened_model import RandomState, computes_gradients, run_mode
 from lowerscope.core.sources.pytree import CallSpec, leaves, path_text, plain
 from lowerscope.core.tracing.example_run import call_eagerly
 from lowerscope.core.tracing.trace_errors import forward_line, is_users_file, where_of
@@ -41,13 +41,15 @@ def unchanged(model: torch.nn.Module) -> Iterator[tuple[torch.Tensor, ...]]:
     parameters.
 
     A tracer leaves values that ``forward`` assigns or appends, and its own constants, on the model;
-    a model that counts its calls changes its buffers in each run.
+    a model that counts its calls changes its buffers in each run. Parameters are restored where
+    ``forward`` may train them: copying all would double the memory.
     """
     containers: Containers = {}
     tensors: dict[int, torch.Tensor] = {}
     for module in model.modules():
         _look_through(module.__dict__, _DEPTH, containers, tensors)
-    contents = [(tensor, tensor.clone()) for tensor in tensors.values()]
+    trained = filter(_can_be_restored, model.parameters() if computes_gradients(model) else ())
+    contents = [(tensor, tensor.detach().clone()) for tensor in (*tensors.values(), *trained)]
     try:
         yield tuple(tensors.values())
     finally:
@@ -74,14 +76,18 @@ def _look_through(
     elif kind is tuple:
         for item in value if depth else ():
             _look_through(item, depth - 1, containers, tensors)
-    elif isinstance(value, torch.Tensor):
-        # A forward that changes parameters is rejected; copying all would double the memory.
-        # In a run, the buffers of what runs in torch are inference tensors themselves.
-        own = not isinstance(value, torch.nn.Parameter) and (
-            torch.is_inference_mode_enabled() or not value.is_inference()
-        )
-        if own and value.layout is torch.strided and value.device.type == "cpu":
-            tensors[id(value)] = value
+    elif (
+        isinstance(value, torch.Tensor)
+        and not isinstance(value, torch.nn.Parameter)
+        and _can_be_restored(value)
+    ):
+        tensors[id(value)] = value
+
+
+def _can_be_restored(value: torch.Tensor) -> bool:
+    # In a run, the buffers of what runs in torch are inference tensors themselves.
+    is_own = torch.is_inference_mode_enabled() or not value.is_inference()
+    return is_own and value.layout is torch.strided and value.device.type == "cpu"
 
 
 def _put_back(container: Any, before: Any) -> None:
@@ -133,6 +139,7 @@ def observe(
     try:
         with unchanged(model) as tensors, run_mode(model)():
             versions = [_version(each) for each in tensors]
+            weights = {name: _version(each) for name, each in model.named_parameters()}
             before = _attributes(model)
             begin = time.perf_counter()
             outputs = call_eagerly(model, inputs, calling)
@@ -142,6 +149,11 @@ def observe(
             after = _attributes(model)
             # The tracers report or reject its changes.
             in_place = versions != [_version(each) for each in tensors]
+            trained = [
+                name
+                for name, each in model.named_parameters()
+                if _version(each) != weights.get(name)
+            ]
             changed: list[str] = []
             differs = ""
             if is_quick or _changed(before, after):
@@ -155,11 +167,10 @@ def observe(
     where = where_of(forward_line(model))
     texts = []
     if changed:
-        names = _(", ").join((*changed[:3], *(["…"] if len(changed) > 3 else [])))
         texts.append(
             _(
                 "forward changes {names} at each call, and the graph has the value of one call",
-                names=names,
+                names=_first_of(changed),
             )
         )
     if python:
@@ -170,12 +181,24 @@ def observe(
             )
         )
     repeats = not differs or bool(texts)
-    if not repeats:
+    if not repeats and trained:
+        texts.append(
+            _(
+                "forward changes its parameters {names} at each call, as in training; the lowered "
+                "model keeps the values that they have when it is opened",
+                names=_first_of(trained),
+            )
+        )
+    elif not repeats:
         texts.append(
             _("forward returns other values at each call, and the graph has those of one call")
         )
     notes = tuple(Note(text=each, where=where) for each in texts)
     return Behaviour(outputs, draws, in_place, repeats, notes)
+
+
+def _first_of(names: Sequence[str]) -> str:
+    return _(", ").join((*names[:3], *(["…"] if len(names) > 3 else [])))
 
 
 def differs_from_model(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from lowerscope.core.model.recipe import TracerName
+from lowerscope.core.run.execution import Reference
 from lowerscope.core.tracing.tracing import trace
 from tests.problems import problem_of
 
@@ -128,6 +130,36 @@ def test_a_change_of_state_that_no_tracer_takes_is_undone_at_each_call(model: Co
     for _turn in range(2):
         assert torch.equal(traced.graph_module(X.abs()), expected)
     assert torch.equal(model.n, torch.zeros(4))
+
+
+class Training(nn.Module):
+    """Trains itself in ``forward``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.optimizer = torch.optim.SGD(self.layer.parameters(), 0.1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            loss = self.layer(x).square().mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+        return loss.detach()
+
+
+def test_a_model_that_trains_itself_keeps_its_parameters_and_a_note_says_so() -> None:
+    model = Training()
+    before = copy.deepcopy(model.state_dict())
+    traced = trace(model, (X,), "auto")
+    assert any("changes its parameters layer.weight" in each.text for each in traced.notes)
+    reference = Reference(model, (X,), 0)
+    loss = reference.call()
+    assert reference.call() < loss
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name])
+    torch.testing.assert_close(traced.graph_module(X), loss)
 
 
 class SettingModes(nn.Module):
