@@ -253,6 +253,28 @@ def names_changed(statements: Sequence[ast.stmt]) -> set[str]:
     return found
 
 
+def names_changed_as_given(
+    statements: Sequence[ast.stmt], bound: frozenset[str] = frozenset()
+) -> set[str]:
+    """Return the variables whose tensors may be written before the variables are set.
+
+    `bound`: those that are set before the statements.
+    """
+    found: set[str] = set()
+    for each in statements:
+        blocks = [getattr(each, field, None) or [] for field in BLOCKS]
+        blocks += [one.body for one in (*getattr(each, "handlers", ()), *getattr(each, "cases", ()))]
+        if any(blocks) and not isinstance(each, OWN_SCOPE):
+            target = [each.target] if isinstance(each, ast.For) else []
+            inside = bound | variables(target, ast.Store)
+            for block in blocks:
+                found |= names_changed_as_given(block, inside)
+        else:
+            found |= names_changed([each]) - bound
+            bound |= names_written([each])
+    return found
+
+
 def read_outside(tree: ast.FunctionDef, statements: Sequence[ast.stmt]) -> set[str]:
     """Return the variables that a function may read after some of its statements."""
     last = max(each.end_lineno or each.lineno for each in statements)
@@ -756,7 +778,7 @@ class Function:
         )
         filled = names_filled(body) & self._locals
         written = names_written(body) | filled
-        changed = (names_changed(body) & self._locals) - written
+        changed = (names_changed_as_given(body) & self._locals) - filled
         gives = [] if is_tail else sorted(written & read_outside(self._tree, statements))
         # A variable that may stay unset keeps its value.
         kept = set() if all(isinstance(each, ast.Assign) for each in body) else set(gives)
@@ -813,6 +835,8 @@ class _Call:
         self.reads, self.gives, self.changed, self.is_tail = reads, gives, changed, is_tail
         self.reason = owner.reasons[place]
         self.filled = names_filled(body)
+        # Variables that may be set to other tensors: those given are kept by another name.
+        self._set = {each: f"__lowerscope_given_{each}__" for each in names_written(body) & {*changed}}
         self.line = source_line(owner.original.co_filename, place[0])
         self.title = f"{type(body[0]).__name__.lower()}_line{place[0]}"
         self.body = body
@@ -826,10 +850,11 @@ class _Call:
 
     def function(self) -> Callable[..., Any]:
         if self._made is None:
-            names = [*self.gives, *self.changed]
+            names = [*self.gives, *(self._set.get(each, each) for each in self.changed)]
             texts = ast.Tuple([ast.Constant(each) for each in names], ast.Load())
             body = copy.deepcopy(self.body)
             if not self.is_tail:
+                body[:0] = [assigned([kept], load(each)) for each, kept in self._set.items()]
                 end = hooked("take", [local_values(), texts])
                 body.append(ast.Return(end))
             made = ast.parse(f"def {_PART}(): pass").body[0]
