@@ -263,7 +263,8 @@ def names_changed_as_given(
     found: set[str] = set()
     for each in statements:
         blocks = [getattr(each, field, None) or [] for field in BLOCKS]
-        blocks += [one.body for one in (*getattr(each, "handlers", ()), *getattr(each, "cases", ()))]
+        parts = (*getattr(each, "handlers", ()), *getattr(each, "cases", ()))
+        blocks += [one.body for one in parts]
         if any(blocks) and not isinstance(each, OWN_SCOPE):
             target = [each.target] if isinstance(each, ast.For) else []
             inside = bound | variables(target, ast.Store)
@@ -836,7 +837,8 @@ class _Call:
         self.reason = owner.reasons[place]
         self.filled = names_filled(body)
         # Variables that may be set to other tensors: those given are kept by another name.
-        self._set = {each: f"__lowerscope_given_{each}__" for each in names_written(body) & {*changed}}
+        rebound = names_written(body) & {*changed}
+        self._set = {each: f"__lowerscope_given_{each}__" for each in rebound}
         self.line = source_line(owner.original.co_filename, place[0])
         self.title = f"{type(body[0]).__name__.lower()}_line{place[0]}"
         self.body = body
