@@ -380,7 +380,9 @@ def mark_varying(
     for inputs in variants:
         run = _Shapes(graph_module)
         try:
-            with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            # Places out of range are an error, and not a read out of bounds.
+            checked = torch.sparse.check_sparse_tensor_invariants()
+            with torch.no_grad(), torch.random.fork_rng(devices=[]), checked:
                 run.run(*(each.clone() for each in inputs), enable_io_processing=False)
         except Exception:  # a model may reject inputs by any error
             if not first:

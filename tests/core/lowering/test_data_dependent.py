@@ -15,6 +15,7 @@ from lowerscope.core.lowering.translator import lower
 from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.run.execution import to_torch, to_tvm
 from lowerscope.core.sources.opened_model import uses_gradients, with_gradients
+from lowerscope.core.tracing.grouping import mark_varying
 from lowerscope.core.tracing.tracing import TracedModel, trace
 from tests.core.lowering import conftest
 from tests.core.lowering.calling_models import Calls
@@ -872,6 +873,27 @@ class Sparse(nn.Module):
         weights = torch.sparse.softmax(adjacency, 1).to_dense()
         twice = (adjacency * 2).coalesce().values()
         return weights @ self.weight, torch.sparse.sum(adjacency, 1).to_dense(), twice
+
+
+def by_rows(crow: torch.Tensor, column: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return torch.sparse_csr_tensor(crow, column, x[:, 0], (6, 6)) @ x[:6]
+
+
+def test_places_of_sparse_rows_are_checked_on_other_inputs() -> None:
+    crow, column = torch.tensor([0, 2, 3, 4, 6, 7, 8]), torch.tensor([0, 1, 2, 3, 0, 4, 5, 1])
+    ran: list[bool] = []
+    own = torch.sparse_csr_tensor
+
+    def watched(*args: object) -> torch.Tensor:
+        ran.append(torch.sparse.check_sparse_tensor_invariants.is_enabled())
+        return own(*args)
+
+    inputs = crow, column, torch.randn(8, 4)
+    traced, _in_torch = check(Calls(by_rows), inputs, lowered=1)
+    for node in traced.graph_module.graph.find_nodes(op="call_function", target=own):
+        node.target = watched
+    mark_varying(traced.graph_module, traced.values, [inputs], of_data=True)
+    assert ran == [True]
 
 
 def read_after_it_was_written(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
