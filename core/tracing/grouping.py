@@ -381,7 +381,7 @@ def mark_varying(
         run = _Shapes(graph_module)
         try:
             # Places out of range are an error, and not a read out of bounds.
-            checked = torch.sparse.check_sparse_tensor_invariants()
+            checked = torch.sparse.check_sparse_tensor_invariants()  # type: ignore[no-untyped-call]
             with torch.no_grad(), torch.random.fork_rng(devices=[]), checked:
                 run.run(*(each.clone() for each in inputs), enable_io_processing=False)
         except Exception:  # a model may reject inputs by any error

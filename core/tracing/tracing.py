@@ -443,7 +443,8 @@ def _agrees(
     """Return whether a graph computes what the model does on other inputs that the model takes."""
     for values in itertools.chain([inputs], symbolic.varied(inputs)):
         # Places out of range are an error, and not a read out of bounds.
-        with unchanged(model), torch.sparse.check_sparse_tensor_invariants():
+        checked = torch.sparse.check_sparse_tensor_invariants()  # type: ignore[no-untyped-call]
+        with unchanged(model), checked:
             try:
                 expected = run_eagerly(model, values, calling)
             except LowerscopeError:
