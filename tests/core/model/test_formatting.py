@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -20,6 +23,7 @@ from lowerscope.core.model.formatting import (
     share_text,
 )
 from lowerscope.core.model.machines import parse_bytes
+from lowerscope.core.model.texts import VARIABLE
 
 TABLES: dict[Callable[..., str], dict[object, str]] = {
     bytes_text: {
@@ -106,3 +110,14 @@ def test_a_size_with_an_i_is_binary() -> None:
 def test_a_part_is_neither_nothing_nor_all() -> None:
     shares = 0.0, 0.0001, 0.1234, 0.99996, 1.0
     assert [share_text(each) for each in shares] == ["0.0%", "< 0.1%", "12.3%", "> 99.9%", "100.0%"]
+
+
+def test_an_estimated_ratio_has_its_mark_in_its_place_in_chinese() -> None:
+    code = (
+        "from lowerscope.core.model.formatting import beside_text\n"
+        "print(beside_text(1.0, 1.8, about=True))"
+    )
+    environment = {**os.environ, VARIABLE: "zh_CN", "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "快约 1.80×\n"
