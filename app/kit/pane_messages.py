@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QEvent, QObject, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QPushButton, QWidget
 
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.background import single_shot
 from lowerscope.app.kit.buttons import IconButton, push_button
 from lowerscope.app.kit.layouts import column_of, row_of, stretch
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.typefaces import TextMetrics
+from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
@@ -94,6 +96,60 @@ class EmptyState(QWidget):
             # A low pane needs its height for the text.
             across, down = (_AROUND, _AROUND) if self.height() >= _LOW else (8, 2)
             layout.setContentsMargins(across, down, across, down)
+
+
+SHOW_AFTER_MS = 150
+"""Time for which nothing is dimmed, in milliseconds: most changes take less."""
+
+
+class Veil(QWidget):
+    """A text over outdated content, which is dimmed meanwhile; clicks go through it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._text = ""
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._delay = single_shot(self, SHOW_AFTER_MS, self.show)
+        self.hide()
+
+    def set_text(self, text: str) -> None:
+        """Show a text, soon; without one, nothing is dimmed."""
+        if text == self._text:
+            return
+        self._text = text
+        self.setAccessibleName(text)
+        if not text:
+            self._delay.stop()
+            self.hide()
+        elif self.isHidden():
+            self._delay.start()
+        self.update()
+
+    def text(self) -> str:
+        """Return the text, or ``""`` while the content is current."""
+        return self._text
+
+    # Qt
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.raise_()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours, font = theme.current(), ui_font(13, QFont.Weight.DemiBold)
+        painter = QPainter(self)
+        ground = QColor(colours.panel)
+        ground.setAlphaF(0.7)
+        painter.fillRect(self.rect(), ground)
+        room = QRectF(0, 0, TextMetrics(font).horizontalAdvance(self._text) + 2 * _AROUND, 40)
+        room.moveCenter(QRectF(self.rect()).center())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QColor(colours.line))
+        painter.setBrush(QColor(colours.panel))
+        painter.drawRoundedRect(room, 6, 6)
+        painter.setFont(font)
+        painter.setPen(QColor(colours.text))
+        painter.drawText(room, Qt.AlignmentFlag.AlignCenter, self._text)
 
 
 _AROUND = 24

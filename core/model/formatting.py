@@ -105,7 +105,7 @@ def durations_text(low: float, high: float) -> str:
 def ratio_text(ratio: float, *, about: bool = False) -> str:
     """Return a ratio with three significant digits: ``1.80×``, or ``≈ 1.80×``."""
     digits = f"{ratio:,.0f}" if ratio >= 999.5 else f"{ratio:#.3g}".rstrip(".")
-    return f"≈ {digits}×" if about else f"{digits}×"
+    return _("≈ {digits}×", digits=digits) if about else f"{digits}×"
 
 
 def beside_text(ours: float, other: float, *, about: bool = False) -> str:

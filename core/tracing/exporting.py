@@ -99,7 +99,7 @@ def _demand(
     demand = "" if found else _violated_guard(str(error))
     if not demand:
         return found
-    return fixed_dimension(demand, named, line_of_traceback(error.__traceback__))
+    return fixed_dimension(demand, named, line_of_traceback(error))
 
 
 _GUARD = re.compile(

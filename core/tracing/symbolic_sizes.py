@@ -44,6 +44,7 @@ from lowerscope.core.tracing.trace_errors import (
     is_users_file,
     line_of_frame,
     source_line,
+    traceback_text,
     where_of,
 )
 
@@ -341,6 +342,7 @@ class _Recorder(fx.Interpreter):
                 todo=_(
                     "try another tracer: --tracer export; or give numbers in place of the names"
                 ),
+                details=traceback_text(error),
                 code="try-export",
             ) from error
         for _other, demand in self._symbols.demands():

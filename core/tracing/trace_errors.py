@@ -8,6 +8,7 @@ import linecache
 import os
 import re
 import sysconfig
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,18 +39,31 @@ def line_of_frame(frame: FrameType | None, boundary: CodeType) -> SourceLine | N
     return None
 
 
-def line_of_traceback(traceback: TracebackType | None) -> SourceLine | None:
+def line_of_traceback(error: BaseException, *, inside: bool = False) -> SourceLine | None:
     """Return the innermost line of the user's below the tracer, where an exception came from."""
-    found = None
-    inside = False
-    while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        if file.startswith(_OWN):
+    frames = _users_frames(error, inside=inside)
+    return source_line(frames[-1].filename, frames[-1].lineno or 0) if frames else None
+
+
+def _users_frames(error: BaseException, *, inside: bool = False) -> list[traceback.FrameSummary]:
+    """Return the user's frames below the tracer, outermost first.
+
+    `inside`: whether the traceback starts below the tracer.
+    """
+    found = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename.startswith(_OWN):
             inside = True
-        elif inside and is_users_file(file):
-            found = source_line(file, traceback.tb_lineno)
-        traceback = traceback.tb_next
+        elif inside and is_users_file(frame.filename):
+            found.append(frame)
     return found
+
+
+def traceback_text(error: BaseException, *, inside: bool = False) -> str:
+    """Return the traceback of an exception through the user's frames; see `_users_frames`."""
+    frames = traceback.format_list(_users_frames(error, inside=inside))
+    reason = traceback.format_exception_only(type(error), error)
+    return "".join([*frames, *reason]).rstrip()
 
 
 def line_of_stack(stack: str | None) -> SourceLine | None:
@@ -120,13 +134,11 @@ class CaughtError(LowerscopeError):
     """Error for a wrong graph of a model that catches an error of the tracer's."""
 
     def __init__(self, error: Exception) -> None:
-        lines = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
-        own = [each for each in lines if is_users_file(each.filename)]
-        line = source_line(own[-1].filename, own[-1].lineno) if own else None
         super().__init__(
             _("torch.fx cannot trace the model: {fx_reason}", fx_reason=fx_reason(error)),
-            where=where_of(line),
+            where=where_of(line_of_traceback(error, inside=True)),
             todo=_("try another tracer: --tracer export"),
+            details=traceback_text(error, inside=True),
             code="try-export",
         )
 
@@ -160,7 +172,7 @@ def inputs_do_not_fit(
 
     `node`: the node at which it fails, if that is known.
     """
-    line = line_of_traceback(error.__traceback__) or line
+    line = line_of_traceback(error) or line
     if not isinstance(error, Exception):
         return _ends_python(error, line)
     if "negative strides" in str(error):
@@ -177,6 +189,7 @@ def inputs_do_not_fit(
             ),
             where=where_of(line),
             todo=_("make a copy of the array: torch.from_numpy(values[::-1].copy())"),
+            details=traceback_text(error),
         )
     return LowerscopeError(
         _("the model fails on these inputs: {reason}", reason=first_line(error))
@@ -188,6 +201,7 @@ def inputs_do_not_fit(
         ),
         where=where_of(line),
         todo=_("check the inputs' shapes and dtypes: --input x=1,784:float32"),
+        details=traceback_text(error),
         code="change-inputs" if names else "",
         choices=names,
     )
@@ -205,12 +219,12 @@ def returns_nothing(line: SourceLine | None) -> LowerscopeError:
 def cannot_trace(error: BaseException) -> LowerscopeError:
     """Return the error for a model that ``symbolic_trace`` cannot follow."""
     if not isinstance(error, Exception):
-        return _ends_python(error, line_of_traceback(error.__traceback__))
+        return _ends_python(error, line_of_traceback(error))
     return LowerscopeError(
         _("torch.fx cannot trace the model: {fx_reason}", fx_reason=fx_reason(error)),
-        where=where_of(line_of_traceback(error.__traceback__)),
+        where=where_of(line_of_traceback(error)),
         todo=_("try another tracer: --tracer export"),
-        details=f"{type(error).__name__}: {error}",
+        details=traceback_text(error),
         code="try-export",
     )
 
@@ -246,14 +260,14 @@ def fx_reason(error: BaseException) -> str:
     return _("it needs a value or a size of a tensor that is known only at run time")
 
 
-def _is_raised_by_user(traceback: TracebackType | None) -> bool:
+def _is_raised_by_user(last: TracebackType | None) -> bool:
     """Return whether an exception was raised by a user's ``raise`` or ``assert`` statement."""
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    if traceback is None or not is_users_file(traceback.tb_frame.f_code.co_filename):
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or not is_users_file(last.tb_frame.f_code.co_filename):
         return False
-    code = traceback.tb_frame.f_code.co_code
-    return dis.opname[code[traceback.tb_lasti]] == "RAISE_VARARGS"
+    code = last.tb_frame.f_code.co_code
+    return dis.opname[code[last.tb_lasti]] == "RAISE_VARARGS"
 
 
 def cannot_name_sizes(reason: str) -> LowerscopeError:
@@ -270,7 +284,7 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     if not isinstance(error, Exception):
-        return _ends_python(error, line_of_traceback(error.__traceback__))
+        return _ends_python(error, line_of_traceback(error))
     for path, part in model.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
             return LowerscopeError(
@@ -278,8 +292,9 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
                     "torch.export cannot trace the model: {path} is a module of torch.jit",
                     path=path,
                 ),
-                where=where_of(line_of_traceback(error.__traceback__)),
+                where=where_of(line_of_traceback(error)),
                 todo=_("use the original module there; or try another tracer: --tracer fx"),
+                details=traceback_text(error),
                 code="try-fx",
             )
     reason = first_line(error)
@@ -293,11 +308,12 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
         )
     return LowerscopeError(
         _("torch.export cannot trace the model: {reason}", reason=reason),
-        where=where_of(line_of_traceback(error.__traceback__)),
+        where=where_of(line_of_traceback(error)),
         todo=_(
             "remove the parts that depend on the values of tensors; or try another tracer: "
             "--tracer fx"
         ),
+        details=traceback_text(error),
         code="try-fx",
     )
 
@@ -313,7 +329,7 @@ def cannot_replace(error: Exception) -> LowerscopeError:
             "write it without in-place changes and modes of gradients; or try another tracer: "
             "--tracer fx"
         ),
-        details=f"{type(error).__name__}: {error}",
+        details=traceback_text(error),
         code="try-fx",
     )
 
@@ -355,6 +371,7 @@ def _ends_python(error: BaseException, line: SourceLine | None) -> LowerscopeErr
         _("the model fails at run time: {first_line}", first_line=first_line(error)),
         where=where_of(line),
         todo=_("raise an error that describes the fault instead of {raised}", raised=raised),
+        details=traceback_text(error),
     )
 
 

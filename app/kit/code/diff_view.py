@@ -176,17 +176,24 @@ class DiffView(Viewer):
             self.finding.search()
 
     def _go_to_change(self, number: int) -> None:
-        """Go to a change, and scroll sideways as far as its first changed words need it."""
+        """Go to a change, and scroll both sides to its first changed words; to the left if in view.
+
+        A line without changed words has changed as a whole, from its indentation.
+        """
         editor, row = self._active, self._rows.row(number)
-        columns = [words[0][0] for words in editor.words_of(row) if words]
-        for text in () if columns else self._rows.texts(row):
+        found = [words[0] for words in editor.words_of(row) if words]
+        for text in () if found else self._rows.texts(row):
             if text is not None:
-                columns.append(len(text) - len(text.lstrip()))
+                indent = len(text) - len(text.lstrip())
+                found.append((indent, indent + 1))
         editor.go_to(number)
+        column = TextMetrics(code_font()).horizontalAdvance("0")
+        start = min((start for start, _end in found), default=0) * column
+        end = max((end for _start, end in found), default=0) * column
         bar, room = editor.horizontalScrollBar(), editor.viewport().width()
-        x = min(columns, default=0) * TextMetrics(code_font()).horizontalAdvance("0")
-        if not bar.value() <= x <= bar.value() + room * 0.7:
-            bar.setValue(round(x - room / 4))
+        # A long word is visible if its start is.
+        is_in_view = min(end, start + room / 4) <= room
+        bar.setValue(0 if is_in_view else round(start - room / 4))
 
     # Slots
 

@@ -494,6 +494,7 @@ class GraphDifferencePage(SidesPage):
         self._pins = pins
         # The difference shown; ``None`` before it arrives, and after a problem.
         self.record: GraphDifference | None = None
+        self._sides: tuple[ComparedModule, ComparedModule] | None = None
         self._boxes: dict[str, Box] = {}
         self._here = ""
         self._function = "main"
@@ -527,6 +528,11 @@ class GraphDifferencePage(SidesPage):
             self._show(None)
         self._watch.update()
 
+    @property
+    def is_current(self) -> bool:
+        """Return whether the difference shown is that of the comparison's two sides."""
+        return self.record is not None and self._sides == self._pins.sides
+
     def changes(self) -> int:
         """Return the number of nodes that were added, removed or changed."""
         nodes = () if self.record is None else self.record.nodes
@@ -555,6 +561,7 @@ class GraphDifferencePage(SidesPage):
         if not self._all:
             title, hint = _("Nothing differs"), _("The data flow is the same. All shows it.")
         self.canvas.set_empty(title, hint)
+        self._sides = self._pins.sides
         self._show(record)
 
     def _take_problem(self, problem: Problem) -> None:

@@ -21,7 +21,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShortcut,
 )
-from PySide6.QtWidgets import QMenu, QSizePolicy, QStackedWidget, QToolTip, QWidget
+from PySide6.QtWidgets import QGridLayout, QMenu, QSizePolicy, QStackedWidget, QToolTip, QWidget
 
 from lowerscope.app.document.shared import Shared
 from lowerscope.app.kit import theme
@@ -31,6 +31,7 @@ from lowerscope.app.kit.code.diff_editor import paint_group
 from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, stack_of
 from lowerscope.app.kit.pane import ElidedLabel, PartsLabel
+from lowerscope.app.kit.pane_messages import Veil
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
 from lowerscope.app.panes.common.script_page import CodeFooter
@@ -447,6 +448,8 @@ class DifferenceView(QWidget):
         self.footer = CodeFooter(document, with_types=True)
         # Lines are side by side, and stay as long as they are.
         self.footer.wraps.hide()
+        # Over a difference that is not the one of the recipe and the step that are wanted.
+        self.veil = Veil()
         self._lay_out()
         self.earlier.clicked.connect(self._step_back)
         self.later.clicked.connect(self._step_on)
@@ -469,6 +472,7 @@ class DifferenceView(QWidget):
         back.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         pins.changed.connect(self._show_sides)
         document.on(("snapshot",), self._show_sides)
+        document.on(("recipe", "pending"), self._show_veil)
         for signal in (stepping.moment_changed, stepping.list_changed, stepping.section_changed):
             signal.connect(self._show_step)
         self._show_sides()
@@ -583,6 +587,20 @@ class DifferenceView(QWidget):
         if self.page.is_current:
             # One of them may have been pinned or unpinned.
             self._show_labels()
+        self._show_veil()
+
+    def _show_veil(self) -> None:
+        """Dim a difference that is not the one that is wanted, and say what is awaited."""
+        document = self._document
+        shown, wanted = document.recipe, document.wanted
+        page = self.graph if self._shows_graph else self.page
+        words = ""
+        if shown is not None and wanted is not None and shown != wanted:
+            same = shown.source == wanted.source
+            words = _("Passes are running…") if same else _("Opening…")
+        elif page.record is not None and not page.is_current:
+            words = _("Comparing…")
+        self.veil.set_text(words)
 
     def _show_step(self) -> None:
         stepping, line = self._stepping, self._stepping.line
@@ -633,6 +651,7 @@ class DifferenceView(QWidget):
         self.footer.set_script(is_text)
         self._show_legend(any(each.moved_in or each.moved_out for each in functions))
         self._show_labels()
+        self._show_veil()
 
     def _show_legend(self, moved: bool) -> None:
         marks = [_("+ added"), _("− removed"), _("~ changed")]
@@ -723,8 +742,13 @@ class DifferenceView(QWidget):
             bar.setProperty("edge", "bottom")
             bar.setProperty("ground", "panel")
             bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        parts = (header, self.sentence, row, labels, (self.pages, 1), self.footer)
-        column_of(self, *parts)
+        body, content = QWidget(), QWidget()
+        column_of(content, self.sentence, row, labels, (self.pages, 1))
+        layers = QGridLayout(body)
+        layers.setContentsMargins(0, 0, 0, 0)
+        for each in (content, self.veil):
+            layers.addWidget(each, 0, 0)
+        column_of(self, header, (body, 1), self.footer)
 
     # Qt
 

@@ -21,15 +21,18 @@ from lowerscope.core.schedule.rules.recorder import (
     STACK,
     Contraction,
     Machine,
+    Reduction,
     ScheduleRecorder,
     are_same,
     blocks_of,
     bytes_of,
     contraction_of,
     gather,
+    goes_along,
     is_spatial,
     names_of,
     parallelise,
+    reads_at,
     reduction_of,
 )
 
@@ -397,12 +400,19 @@ _ORDERED = 4
 _NEAR = 1 << 19
 """Bytes that fit into the cache of a core."""
 
+_NEAREST = 1 << 15
+"""Bytes that fit into its first-level cache."""
+
+_WIDE = 4
+"""Registers along the lanes of a tile of a convolution of single pixels."""
+
 
 def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     """Sums of products of which one axis can be in the lanes of a vector register."""
     if contraction_of(writing) is None:
         return False
     leave_out_copies(writing)
+    _flatten(writing, machine)
     found = contraction_of(writing)
     tile = None if found is None else tile_of(found, machine, writing.choose)
     if found is None or tile is None:
@@ -422,6 +432,68 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     before = tuple(block for block in found.before if block != filled)
     _share(writing, last, found, outer, machine, before)
     return True
+
+
+def _flatten(writing: ScheduleRecorder, machine: Machine) -> None:
+    """Make one axis of the rows and columns of a convolution of single pixels, to fill the lanes.
+
+    The columns alone do not where their number is no multiple of the lanes.
+    """
+    found, product = reduction_of(writing), contraction_of(writing)
+    if found is None or product is None or not _has_planes(found, product, machine):
+        return
+    if not writing.choose("rows and columns as one axis", (0, 1), 1):
+        return
+    last = gather(writing, product.block, product.after)
+    names = [f"i{each}" for each in range(len(found.axes))]
+    *around, row, column = names[: found.rank]
+    made = [*around, f"{row} * {product.spatial[-1]} + {column}"]
+    summed = [
+        name
+        for name, extent in zip(names[found.rank :], product.reduced, strict=True)
+        if extent > 1
+    ]
+    spatial = ", ".join(names[: found.rank])
+    why = reason("rows and columns are one axis: its length is a multiple of the lanes")
+    for block, axes, kept in (
+        (product.block, ", ".join(names), ", ".join([*made, *summed])),
+        (last, spatial, ", ".join(made)),
+    ):
+        writing.do("transform_block_layout", why, block=At(block), index_map=f"{axes} -> {kept}")
+    writing.do(
+        "transform_layout",
+        reason("the sums have that axis as well"),
+        block=At(product.block),
+        buffer=str(writing.block(At(product.block)).writes[0].source.name),
+        index_map=f"{spatial} -> {', '.join(made)}",
+    )
+
+
+def _has_planes(found: Reduction, product: Contraction, machine: Machine) -> bool:
+    """Return whether one factor is read at the place of the sum in its plane, and the other not.
+
+    The columns are no multiple of the lanes, and a plane is; what a tile reads of it stays near for
+    all filters.
+    """
+    rows, columns, lanes = found.rank - 2, found.rank - 1, machine.lanes(product.dtype)
+    if found.rank < 3 or max(product.reduced) < 2:
+        return False
+    width = product.spatial[columns]
+    plane = product.spatial[rows] * width
+    read = min(plane, _WIDE * lanes) * math.prod(product.reduced) * bytes_of(product.dtype)
+    if width % lanes == 0 or plane % lanes or read > _NEAREST:
+        return False
+    readers = [
+        read
+        for read in (0, 1)
+        if product.is_read_by(read, rows) or product.is_read_by(read, columns)
+    ]
+    if len(readers) != 1 or product.free[readers[0]]:
+        return False
+    place = found.axes[rows].var * width + found.axes[columns].var
+    return reads_at(found.regions[readers[0]], found.axes, place) and all(
+        goes_along(each, found.store.buffer, found.rank) for each in found.after
+    )
 
 
 def _cut(writing: ScheduleRecorder, last: str, found: Contraction, tile: Tile) -> int:
@@ -483,7 +555,7 @@ def _outer_order(found: Contraction, tile: Tile) -> list[int]:
     """Return the axes in the order of the loops around a tile, the outermost first."""
     axes = list(range(len(found.spatial)))
     read = next(each for each in (0, 1) if found.is_read_by(each, tile.vector))
-    if found.elements[read] * bytes_of(found.dtype) <= _NEAR:
+    if not found.flat and found.elements[read] * bytes_of(found.dtype) <= _NEAR:
         return axes
     first = [axis for axis in axes if found.is_read_by(read, axis) and axis < tile.vector]
     return [*first, tile.vector, *(each for each in axes if each not in (*first, tile.vector))]

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import tvm
-from tvm import tirx
+from tvm import sym, tirx
 from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlock, Schedule
 
@@ -107,6 +107,8 @@ class Contraction:
         axes that stand in it.
     `plain`: for each of the two, the numbers of the axes that are an index by themselves, or -1.
     `elements`: how many elements each of the two has.
+    `flat`: whether its last axis runs over the planes of a buffer, the last two indices at once;
+        they are one index in `reads` and `plain`.
     `free`: whether each of the two is an argument whose layout may change when the model is built:
         a constant.
     `finishing`: Estimated number of operations on a complete sum.
@@ -123,6 +125,7 @@ class Contraction:
     before: tuple[str, ...]
     after: tuple[str, ...]
     finishing: int
+    flat: bool
 
     def is_read_by(self, read: int, axis: int) -> bool:
         """Return whether the element of a buffer changes with an axis."""
@@ -135,7 +138,7 @@ class Contraction:
     @property
     def is_plain(self) -> bool:
         """Return whether all indices of the two buffers are plain axes, as in a matrix product."""
-        return all(axis >= 0 for plain in self.plain for axis in plain)
+        return not self.flat and all(axis >= 0 for plain in self.plain for axis in plain)
 
     @property
     def work(self) -> int:
@@ -229,6 +232,20 @@ def are_same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
     )
 
 
+def goes_along(place: Place, reduced: Any, rank: int) -> bool:
+    """Return whether a block uses each reduced element by itself."""
+    block: Any = place.stmt
+    if len(block.iter_vars) != rank or not isinstance(block.body, tirx.BufferStore):
+        return False
+    variables = [axis.var for axis in block.iter_vars]
+    places = [
+        [each.min for each in region.region]
+        for region in block.reads
+        if region.source.same_as(reduced)
+    ]
+    return all(are_same(each, variables) for each in [*places, block.body.indices])
+
+
 def names_of(places: Sequence[Place]) -> tuple[str, ...]:
     """Return the names of blocks."""
     return tuple(each.name for each in places)
@@ -245,12 +262,22 @@ def contraction_of(writing: ScheduleRecorder) -> Contraction | None:
     counts = [count for count in elements if count is not None]
     if len(counts) != 2 or len(elements) != 2 or len(sizes) < len(extents):
         return None
+    last = found.rank - 1
+    plain = [_plain(each, found.axes) for each in found.regions]
+    planes = [_is_plane(each, found.axes, last) for each in found.regions]
     return Contraction(
         block=found.place.name,
         spatial=tuple(sizes[: found.rank]),
         reduced=tuple(sizes[found.rank :]),
-        reads=found.reads,
-        plain=tuple(_plain(each, found.axes) for each in found.regions),
+        reads=tuple(
+            (*axes[:-2], frozenset({last})) if is_plane else axes
+            for axes, is_plane in zip(found.reads, planes, strict=True)
+        ),
+        plain=tuple(
+            (*axes[:-2], last) if is_plane else axes
+            for axes, is_plane in zip(plain, planes, strict=True)
+        ),
+        flat=any(planes),
         elements=tuple(counts),
         free=tuple(_is_free(writing, each.source) for each in found.regions),
         dtype=str(found.store.buffer.dtype),
@@ -299,6 +326,23 @@ def _plain(region: Any, axes: Sequence[Any]) -> tuple[int, ...]:
         next((number for number, axis in enumerate(axes) if axis.var.same_as(each.min)), -1)
         for each in region.region
     )
+
+
+def reads_at(region: Any, axes: Sequence[Any], place: Any) -> bool:
+    """Return whether the last two indices of a read are a place in its planes, row by row."""
+    if len(region.region) < 2:
+        return False
+    row, column = (each.min for each in region.region[-2:])
+    analyzer = sym.Analyzer()
+    for axis in axes:
+        analyzer.bind(axis.var, axis.dom)
+    return bool(analyzer.can_prove_equal(row * region.source.shape[-1] + column, place))
+
+
+def _is_plane(region: Any, axes: Sequence[Any], number: int) -> bool:
+    own = axes[number].var
+    is_in = all(mentions(each.min, own) for each in region.region[-2:])
+    return is_in and reads_at(region, axes, own)
 
 
 _NONE: Mapping[str, int] = MappingProxyType({})

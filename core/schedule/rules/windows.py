@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +13,15 @@ from tvm.ir.expr import TensorLoad
 from lowerscope.core.ir.tensorir import known, mentions, operator_name
 from lowerscope.core.model.reasons import reason
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.recorder import (
     REDUCTION,
     STACK,
     WORTH_THREADS,
     Machine,
     ScheduleRecorder,
-    are_same,
     bytes_of,
     gather,
+    goes_along,
     names_of,
     parallelise,
     reduction_of,
@@ -35,7 +35,7 @@ class Window:
 
     `spatial`: extents of the axes of its output, in order; ``None`` for one that is symbolic.
     `reads`: for each buffer that it reads, for each of its indices, the numbers of the axes in it.
-    `is_strided`: whether adjacent outputs in a row read elements that are not adjacent.
+    `stride`: distance between the elements of a row that adjacent outputs read; 0 if not known.
     `pads`: names of the blocks before it that pad what it reads.
     """
 
@@ -43,7 +43,7 @@ class Window:
     spatial: tuple[int | None, ...]
     reduced: tuple[int, ...]
     reads: tuple[tuple[frozenset[int], ...], ...]
-    is_strided: bool
+    stride: int
     dtype: str
     pads: tuple[str, ...]
     before: tuple[str, ...]
@@ -74,7 +74,7 @@ def window_of(writing: ScheduleRecorder) -> Window | None:
     is_reduced = set(found.kinds[found.rank :]) == {REDUCTION}
     if not is_reduced or found.rank + len(reduced) < len(extents):
         return None
-    if not all(_goes_along(each, found.store.buffer, found.rank) for each in found.after):
+    if not all(goes_along(each, found.store.buffer, found.rank) for each in found.after):
         return None
     row = found.axes[found.rank - 1].var
     return Window(
@@ -82,7 +82,7 @@ def window_of(writing: ScheduleRecorder) -> Window | None:
         spatial=tuple(extents[: found.rank]),
         reduced=tuple(reduced),
         reads=found.reads,
-        is_strided=any(_is_strided(each, row) for each in found.regions),
+        stride=_stride(found.regions, row),
         dtype=str(found.store.buffer.dtype),
         pads=names_of([each for each in found.before if is_pad(each.stmt)]),
         before=names_of([each for each in found.before if not is_pad(each.stmt)]),
@@ -90,26 +90,17 @@ def window_of(writing: ScheduleRecorder) -> Window | None:
     )
 
 
-def _is_strided(region: Any, row: Any) -> bool:
-    last = region.region[-1].min
-    if not mentions(last, row):
-        return any(mentions(each.min, row) for each in region.region)
-    found = sym.detect_linear_equation(last, [row])
-    return len(found) == 0 or known(found[0]) != 1
-
-
-def _goes_along(place: Place, reduced: Any, rank: int) -> bool:
-    """Return whether a block uses each reduced element by itself."""
-    block: Any = place.stmt
-    if len(block.iter_vars) != rank or not isinstance(block.body, tirx.BufferStore):
-        return False
-    variables = [axis.var for axis in block.iter_vars]
-    places = [
-        [each.min for each in region.region]
-        for region in block.reads
-        if region.source.same_as(reduced)
-    ]
-    return all(are_same(each, variables) for each in [*places, block.body.indices])
+def _stride(regions: Sequence[Any], row: Any) -> int:
+    """Return how far apart adjacent outputs read; 0 where that is not the same for all reads."""
+    strides = set()
+    for region in regions:
+        last = region.region[-1].min
+        if mentions(last, row):
+            found = sym.detect_linear_equation(last, [row])
+            strides.add((known(found[0]) if len(found) else None) or 0)
+        elif any(mentions(each.min, row) for each in region.region):
+            strides.add(0)
+    return strides.pop() if len(strides) == 1 else int(not strides)
 
 
 def is_pad(block: Any) -> bool:
@@ -148,6 +139,7 @@ def write_rows(writing: ScheduleRecorder, found: Window, machine: Machine) -> bo
         writing.inline(block, reason("copies are read in place"))
     lanes = machine.lanes(found.dtype)
     width = _width(writing, found, lanes)
+    stride = found.stride if width and _parts(writing, found) else 1
     filters = _filters(writing, found) if width else 1
     rows = _rows(writing, found, width, filters, machine) if width else 1
     if filters == 1:
@@ -174,15 +166,34 @@ def write_rows(writing: ScheduleRecorder, found: Window, machine: Machine) -> bo
             found.block, depth, reason("the initial value is set once, before the window")
         )
     for block in found.pads:
-        _fill(writing, block, plane - fused, lanes)
+        _fill(writing, block, plane - fused, lanes, stride)
     return True
+
+
+def _parts(writing: ScheduleRecorder, found: Window) -> bool:
+    """Return whether padded rows are stored in parts, each of values that are read together.
+
+    They are whole multiples of the stride, and their plane stays in the cache.
+    """
+    if found.stride < 2 or not found.pads:
+        return False
+    rows = [known(writing.block(At(each)).writes[0].source.shape[-1]) for each in found.pads]
+    planes = [_plane(writing, each) for each in found.pads]
+    return all(each and each % found.stride == 0 for each in rows) and all(
+        each and each <= _PLANE for each in planes
+    )
 
 
 def _width(writing: ScheduleRecorder, found: Window, lanes: int) -> int:
     """Return the number of values of a row that are computed together; 0 for one at a time."""
     extent = found.spatial[-1]
     usual = row_width(extent, lanes)
-    if found.is_strided and usual > lanes // 2 and (extent or 0) > lanes:
+    if (
+        found.stride != 1
+        and not _parts(writing, found)
+        and usual > lanes // 2
+        and (extent or 0) > lanes
+    ):
         # LLVM splits long rows by shuffles, which is better than value by value.
         usual = 0
     return writing.choose("values of a row at once", (0, *_widths(extent, lanes)), usual)
@@ -396,16 +407,42 @@ def uses_threads(writing: ScheduleRecorder, found: Window, machine: Machine) -> 
     return bool(writing.choose("threads", (0, 1), int(worth)))
 
 
-def _fill(writing: ScheduleRecorder, block: str, around: int, lanes: int) -> None:
-    """Fill the padding and copy the inside, so that no element is tested for its place."""
-    if len(writing.loops(block)) == around:
+def _fill(writing: ScheduleRecorder, block: str, around: int, lanes: int, stride: int) -> None:
+    """Fill the padding and copy the inside, so that no element is tested for its place.
+
+    `stride`: distance of the elements that are read together; they are stored side by side.
+    """
+    written = [block]
+    if len(writing.loops(block)) > around:
+        before = set(writing.blocks())
+        try:
+            fill_apart(writing, block, around)
+        except StepFailed:
+            # TVM does not where a tile overlaps the next one: each element is tested then.
+            if stride < 2:
+                return
+        written += [each for each in writing.blocks() if each not in before]
+    if stride < 2:
+        copy_rows(writing, block, lanes)
         return
-    try:
-        fill_apart(writing, block, around)
-    except StepFailed:
-        # TVM does not where a tile overlaps the next one: each element is tested then.
-        return
-    copy_rows(writing, block, lanes)
+    buffer = writing.block(At(block)).writes[0].source
+    axes = [f"i{each}" for each in range(len(buffer.shape))]
+    *outer, row = axes
+    writing.do(
+        "transform_layout",
+        reason(
+            "values that are read together are {stride} apart: they are stored side by side",
+            stride=stride,
+        ),
+        block=At(block),
+        buffer=str(buffer.name),
+        index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {row} % {stride}, {row} // {stride}",
+    )
+    for each in written:
+        parts = writing.split(
+            writing.loops(each)[-1], stride, reason("adjacent values go to different places")
+        )
+        writing.unroll(parts[-1], reason("the place of each is known when it is compiled"))
 
 
 def fill_apart(writing: ScheduleRecorder, block: str, around: int) -> None:

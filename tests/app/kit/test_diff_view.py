@@ -16,7 +16,7 @@ from lowerscope.app.kit.code.diff_editor import (
     Row,
 )
 from lowerscope.app.kit.code.diff_view import DiffView
-from lowerscope.app.kit.typefaces import CODE_LINE
+from lowerscope.app.kit.typefaces import CODE_LINE, TextMetrics, code_font
 from lowerscope.core.model.compact_script import Edit
 
 OLD = [f"line {number}" for number in range(1, 21)]
@@ -123,6 +123,43 @@ def test_keys_go_through_the_changes(qtbot: QtBot, view: DiffView) -> None:
     assert view.change() == (2, 3)
     assert view.new.accessibleDescription() == "16 + more"
     assert view.texts() == (None, "more")
+
+
+@pytest.mark.parametrize("unified", [False, True])
+def test_both_sides_scroll_to_the_first_changed_word(qtbot: QtBot, unified: bool) -> None:
+    def mark(old: str, new: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        start = old.index("old")
+        return [(start, start + 3)], [(start, start + 3)]
+
+    view = DiffView("Difference", mark)
+    qtbot.addWidget(view)
+    view.resize(900, 700)
+    view.set_unified(unified)
+    view.set_parts([GONE], "python")
+    view.show()
+    room = view.new.viewport().width()
+    width = TextMetrics(code_font()).horizontalAdvance("0")
+    columns = room / width
+    # The last column in view, one of the middle, and one far to the right.
+    places = [round(columns) - 9, 300, round(columns / 2), 700]
+    old = [line for at in places for line in (" " * at + "old" + " " * 300, "same")]
+    runs = [
+        DiffRun("same" if at % 2 else "changed", at + 1, at + 1, 1) for at in range(2 * len(places))
+    ]
+    new = [line.replace("old", "new") for line in old]
+    view.set_parts([DiffPart("f", "changed", old, new, runs)], "python")
+    seen = []
+    for go in (view.next_change,) * 4 + (view.previous_change,) * 3:
+        assert go()
+        bars = {editor.horizontalScrollBar().value() for editor in view.editors()}
+        assert len(bars) == 1
+        seen.append(bars.pop())
+    assert seen[0] == seen[2] == 0
+    assert seen[1] < seen[3]
+    for at, left in zip(places, seen, strict=False):
+        assert left <= at * width
+        assert (at + 3) * width <= left + room
+    assert seen[4:] == seen[2::-1]
 
 
 def test_a_click_unfolds_and_folds_a_part(qtbot: QtBot, view: DiffView) -> None:

@@ -20,6 +20,7 @@ from lowerscope.core.model.formatting import (
     share_text,
 )
 from lowerscope.core.model.machines import parse_bytes
+from tests.catalogue import catalogues, read
 
 TABLES: dict[Callable[..., str], dict[object, str]] = {
     bytes_text: {
@@ -106,3 +107,13 @@ def test_a_size_with_an_i_is_binary() -> None:
 def test_a_part_is_neither_nothing_nor_all() -> None:
     shares = 0.0, 0.0001, 0.1234, 0.99996, 1.0
     assert [share_text(each) for each in shares] == ["0.0%", "< 0.1%", "12.3%", "> 99.9%", "100.0%"]
+
+
+def test_an_estimated_ratio_has_its_mark_in_its_place_in_chinese() -> None:
+    # From the catalogue itself: compiled ones are made by the build.
+    (path,) = (each for each in catalogues() if "zh_CN" in each.parts)
+    texts = {each.id: each.string for each in read(path)}
+    ratio = texts["≈ {digits}×"].format(digits="1.80")
+    assert texts["{ratio} faster"].format(ratio=ratio) == "快约 1.80×"
+    slower = texts["{times} slower than {name}"].format(times=ratio, name="torch")
+    assert slower == "比 torch 慢约 1.80×"

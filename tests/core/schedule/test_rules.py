@@ -461,6 +461,32 @@ def test_rows_stay_in_registers_and_nothing_is_asked() -> None:
     assert assembly.count("vfmadd") >= 9 * 4
 
 
+def test_values_of_a_stride_are_stored_side_by_side() -> None:
+    """Otherwise each is loaded by itself into its lane."""
+    ruled, after = made(DEPTHWISE["every other of 28 columns"], WIDE)
+    assert "transform_layout" in [each.name for each in ruled.primitives]
+    assert re.search(r"v_rx % 2, v_rx // 2 \+ v_\w+\]", after.script())
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_flat"),
+    [((2, 12, 6, 12), True), ((2, 12, 5, 7), False), ((1, 300, 28, 28), False)],
+    ids=["a whole plane", "an odd plane", "many channels"],
+)
+def test_rows_and_columns_are_one_axis_that_fills_the_lanes(
+    shape: tuple[int, ...], is_flat: bool
+) -> None:
+    x, w = placeholder("x", *shape), placeholder("w", 6, shape[1], 1, 1)
+    summed = topi.nn.conv2d(x, w, 1, 0, 1)
+    for result in (summed, topi.nn.relu(summed)):
+        function = te.create_prim_func([x, w, result]).with_attr("layout_free_buffers", [1])
+        ruled, after = made(function, WIDE)
+        assert ruled.rule == "contraction", ruled.reason
+        flattened = "transform_block_layout" in [each.name for each in ruled.primitives]
+        assert flattened == is_flat
+        assert Runner(WIDE).difference("", function, after) is None
+
+
 @pytest.mark.at_length
 def test_the_sample_matches_torch_with_batch_norms_folded_into_groups() -> None:
     pipeline = Pipeline()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.tracing.symbolic_sizes import SymbolicSizes
 from lowerscope.core.tracing.tracing import TracedModel, trace
 from tests.problems import problem_of
@@ -247,6 +249,32 @@ def test_fx_says_in_terms_of_the_model_what_it_cannot_follow(
     assert problem.where == f"{__file__}:{line_with(comment)}"
     assert "--tracer export" in problem.todo
     assert torchs in problem.details
+
+
+class Checked(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.scaled(x)  # from here
+
+    def scaled(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] == 3:
+            raise ValueError("three rows\nand no fourth")
+        return nn.functional.relu(self.missing)  # type: ignore[arg-type]  # no such attribute
+
+
+@pytest.mark.parametrize("tracer", ["auto", "fx", "export"])
+def test_an_error_while_tracing_has_the_users_frames(tracer: TracerName) -> None:
+    problem = problem_of(trace, Checked(), (X,), tracer)
+    assert "\n" not in problem.what
+    *frames, last = re.findall(r'File "(.+)", line (\d+), in (\w+)', problem.details)
+    assert frames[-1] == (__file__, str(line_with("# from here")), "forward")
+    assert last == (__file__, str(line_with("# no such attribute")), "scaled")
+    assert len(frames) == 1  # neither torch's nor the tracer's, nor those of this test
+    assert "AttributeError: 'Checked' object has no attribute 'missing'" in problem.details
+
+
+def test_an_error_while_tracing_keeps_its_whole_message() -> None:
+    problem = problem_of(trace, Checked(), (torch.ones(3, 2),), "auto")
+    assert problem.details.endswith("ValueError: three rows\nand no fourth")
 
 
 class Casting(nn.Module):
