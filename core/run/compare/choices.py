@@ -125,7 +125,7 @@ def _with_choices(
     ties = _ties_where_torch_follows(kept, tolerances, check)
     if ties is None or not (ties or is_choice):
         return record, nodes
-    first = next(each.name for each in traced if each.name in (name, *ties))
+    first = next((each.name for each in traced if each.name in (name, *ties)), name)
     if ties and (first in ties or not is_choice):
         why = _("by the order of equal elements, which {node} may return in any", node=ties[0])
     else:
