@@ -302,7 +302,6 @@ class Question(Dialog):
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         # The button that performs the action.
         self.act = self.buttons.addButton(act, QDialogButtonBox.ButtonRole.AcceptRole)
-        self.act.setAutoDefault(False)
         # The button that cancels.
         self.cancel = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
         self.cancel.setDefault(True)
@@ -335,7 +334,6 @@ class LineQuestion(Question):
         column = self.layout()
         assert isinstance(column, QVBoxLayout)
         column.insertWidget(1, self.line)
-        self.cancel.setAutoDefault(False)
         self.act.setDefault(True)
         self.act.setProperty("primary", True)
         self.act.style().polish(self.act)

@@ -315,7 +315,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     _("nothing has been changed"): ("undo",),
     _("nothing to redo"): ("redo",),
     _("there is no such step"): ("previous-step", "first-step", "last-step", "play"),
-    _("there is no step after this one; open Build, or run (F5), for more"): ("next-step",),
+    _("there is no step after this one; Build and Run (F5) add theirs"): ("next-step",),
     _("select a step first (Step mode)"): ("pin-step", "export-step"),
     _("no difference is shown; select a step first (Step mode)"): (
         "next-change",

@@ -59,7 +59,6 @@ class NoSandboxDialog(Question):
         # The button that allows code without a sandbox.
         self.go_without = QPushButton(_("Run without a sandbox"))
         column.insertWidget(4, self.go_without, 0, Qt.AlignmentFlag.AlignLeft)
-        self.go_without.setAutoDefault(False)
         self.go_without.clicked.connect(self._go_without)
         self.cancel.setText(_("Do not run"))
         self.act.setDefault(True)

@@ -163,7 +163,7 @@ class RunStepPage(QWidget):
         else:
             self.table.set_empty(
                 _("No call selected"),
-                _("Click a dot of the timeline, or ▸, to step through the calls of the run."),
+                _("Click a dot of the timeline, or ›, to step through the calls of the run."),
             )
 
     def _query(self) -> RunStepQuery | None:

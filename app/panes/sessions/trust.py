@@ -262,7 +262,6 @@ class RunCodeDialog(Dialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         words = _("Run them") if several else _("Run it")
         self.run = buttons.addButton(words, QDialogButtonBox.ButtonRole.AcceptRole)
-        self.run.setAutoDefault(False)
         cancel = buttons.button(QDialogButtonBox.StandardButton.Cancel)
         cancel.setDefault(True)
         buttons.accepted.connect(self.accept)

@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import pane_messages, theme
 from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
-from lowerscope.app.kit.dialogs import file_to_save
+from lowerscope.app.kit.dialogs import Question, file_to_save
 from lowerscope.app.kit.pane import ProgressLine
 from lowerscope.app.kit.pane_messages import Banner, Toast
 
@@ -165,3 +165,13 @@ def test_a_file_that_the_suffix_makes_is_asked_about(
     asked.clear()
     there.unlink()
     assert file_to_save(widget, "Save", "graph.svg", kinds) == str(there)
+
+
+def test_return_presses_the_button_that_has_the_focus(qtbot: QtBot) -> None:
+    for focused, expected in ((False, 0), (True, 1)):
+        question = Question("Delete?", "", "Delete")
+        question.show()
+        button = question.act if focused else question.cancel
+        button.setFocus()
+        qtbot.keyClick(button, Qt.Key.Key_Return)
+        assert question.result() == expected
