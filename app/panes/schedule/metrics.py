@@ -180,7 +180,7 @@ def _rate(amount: float | None, milliseconds: float | None) -> str:
     return figure_text(amount / milliseconds / 1e6) if amount and milliseconds else ""
 
 
-BAR_WIDTH = 72
+BAR_WIDTH = 32
 STATE_HEIGHT = 26
 VERDICT_WIDTH = 220
 
