@@ -176,7 +176,14 @@ def _came_to(record: TranslationRecord) -> str:
             _n("{count} binding: {names}", "{count} bindings: {names}", len(names), names=shown)
         )
     if record.functions:
-        parts.append(_("function {names}", names=_(", ").join(record.functions[:4])))
+        parts.append(
+            _n(
+                "{count} function: {names}",
+                "{count} functions: {names}",
+                len(record.functions),
+                names=listed(record.functions, 4),
+            )
+        )
     return " · ".join(parts)
 
 

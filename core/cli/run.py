@@ -33,9 +33,9 @@ from lowerscope.core.model.comparison_records import (
     Variant,
     WeightDtype,
     agreement_lines,
+    beside_reference,
     fastest,
     our_times,
-    ratio_of,
 )
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.explanation_records import PROGRAM, REPORT
@@ -49,7 +49,6 @@ from lowerscope.core.model.formatting import (
     estimate_text,
     method_text,
     not_finite_text,
-    ratio_text,
     shape_text,
     status_words,
     unreliable_text,
@@ -499,7 +498,7 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
 
 _HEADINGS = (
     *(_("variant"), _("verdict"), _("error"), "TVM", _("spread")),
-    *("{0}", _("ratio"), _("functions"), _("build")),
+    *("{side}", _("vs. {side}"), _("functions"), _("build")),
 )
 
 
@@ -510,7 +509,7 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
     """Return a line for each variant, figures right-aligned, and notes on them."""
     records = [each.record for each in variants if each.record is not None]
     side = records[0].reference if records else "torch"
-    headings = tuple(each.format(side) for each in _HEADINGS)
+    headings = tuple(each.format(side=side) for each in _HEADINGS)
     lines = table_lines([headings, *map(_row, variants)], range(2, len(_HEADINGS)))
     if best:
         names = listed([each.name for each in best])
@@ -542,7 +541,6 @@ def _row(variant: Variant) -> tuple[str, ...]:
     if record is None:
         return (variant.name, _FAILED, *(NONE for _other in _HEADINGS[2:]))
     times = our_times(record)
-    ratio, told = ratio_of(record)
     return (
         variant.name,
         _(", ").join(
@@ -554,7 +552,7 @@ def _row(variant: Variant) -> tuple[str, ...]:
         duration_text(record.tvm_ms),
         NONE if times is None else durations_text(times.low, times.high),
         duration_text(record.torch_ms),
-        NONE if ratio is None else ratio_text(ratio, about=not told),
+        beside_reference(record),
         str(record.functions),
         duration_text(record.build_ms),
     )

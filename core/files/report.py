@@ -23,6 +23,7 @@ from lowerscope.core.files.sources import source_label
 from lowerscope.core.model.comparison_records import (
     ErrorBudget,
     Variant,
+    beside_reference,
     fastest,
     other_sides,
     our_times,
@@ -36,7 +37,6 @@ from lowerscope.core.model.formatting import (
     durations_text,
     error_text,
     not_finite_text,
-    ratio_text,
     shape_text,
     share_text,
     status_words,
@@ -256,7 +256,7 @@ def _variants(variants: Sequence[Variant], best: Sequence[Variant]) -> Table:
         time = _time(each.milliseconds, each, longest)
         rows.append([Cell(each.side, kind="quiet"), *time, Cell(""), *_empty(5)])
     kinds = ["best" if each in best else "" for each in variants] + ["reference"] * len(others)
-    titles = ("variant", "median", "spread", "time", "verdict", side, f"TVM / {side}")
+    titles = ("variant", "median", "spread", "time", "verdict", side, f"vs. {side}")
     return Table("Variants", (*titles, "abs error", "functions", "build"), rows, kinds)
 
 
@@ -284,7 +284,7 @@ def _figures(record: RunRecord) -> Iterator[tuple[str, str]]:
     yield "TVM", duration_text(record.tvm_ms)
     if record.torch_ms is not None:
         yield record.reference, duration_text(record.torch_ms)
-        yield f"TVM / {record.reference}", _ratio(record).text
+        yield f"vs. {record.reference}", _ratio(record).text
     if record.max_abs_error is not None:
         yield "largest absolute error", error_text(record.max_abs_error)
         yield "largest relative error", error_text(record.max_rel_error)
@@ -416,10 +416,7 @@ def _time(milliseconds: float, times: SideTimes | None, longest: float) -> tuple
 
 
 def _ratio(record: RunRecord) -> Cell:
-    ratio, told = ratio_of(record)
-    if ratio is None:
-        return Cell(NONE, kind="figure")
-    return Cell(ratio_text(ratio, about=not told), ratio, "figure")
+    return Cell(english(beside_reference(record)), ratio_of(record)[0], "figure")
 
 
 def _empty(count: int) -> list[Cell]:

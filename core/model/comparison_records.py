@@ -10,7 +10,14 @@ from typing import Literal
 import msgspec
 
 from lowerscope.core.model.explanation_records import BisectRecord
-from lowerscope.core.model.formatting import SEVERAL, error_text, share_of_text, share_text
+from lowerscope.core.model.formatting import (
+    NONE,
+    SEVERAL,
+    beside_text,
+    error_text,
+    share_of_text,
+    share_text,
+)
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import InputSpec, Recipe
 from lowerscope.core.model.run_records import (
@@ -18,6 +25,7 @@ from lowerscope.core.model.run_records import (
     OutputVerdict,
     RunRecord,
     SideTimes,
+    is_comparable,
     is_reliable,
     told_apart,
 )
@@ -430,16 +438,25 @@ def ratio_of(record: RunRecord) -> tuple[float | None, bool]:
     """Return the ratio of TVM's time to its reference's, and whether it is reliable.
 
     It is not where the two differ by less than noise, or the times are not reliable. There is no
-    ratio where they ran on different machines.
+    ratio where they ran on different machines, or with different numbers of threads.
     """
     if not record.torch_ms:
         return None, False
     sides = () if record.times is None else record.times.sides
     reference = next((each for each in sides if each.side == record.reference), None)
-    if reference is not None and reference.machine != sides[0].machine:
+    if reference is not None and not is_comparable(sides[0], reference):
         return None, False
     told = reference is not None and is_reliable(record.times) and told_apart(sides[0], reference)
     return record.tvm_ms / record.torch_ms, told
+
+
+def beside_reference(record: RunRecord) -> str:
+    """Return how TVM's time compares with its reference's: ``1.80× slower``, ``as fast``."""
+    ratio, told = ratio_of(record)
+    if ratio is None:
+        return NONE
+    reliable = is_reliable(record.times)
+    return beside_text(ratio, 1.0, about=not reliable, told=told if reliable else None)
 
 
 def function_times(old: RunRecord, new: RunRecord) -> tuple[FunctionTimes, ...]:

@@ -19,10 +19,11 @@ from lowerscope.core.model.run_records import (
     RunTimes,
     SideTimes,
     held_up,
+    is_comparable,
     is_disturbed,
     is_reliable,
     is_short_of_processors,
-    times_as_fast,
+    told_apart,
 )
 from lowerscope.core.model.texts import _, _n, joined
 from lowerscope.core.model.tuning_records import TunedFunction, TunedTime
@@ -108,9 +109,33 @@ def ratio_text(ratio: float, *, about: bool = False) -> str:
     return _("≈ {digits}×", digits=digits) if about else f"{digits}×"
 
 
-def beside_text(ours: float, other: float, *, about: bool = False) -> str:
-    """Return how many times slower or faster a time is than another: ``1.80× slower``."""
+SAME = 0.1
+"""Difference of two times of unknown spread, as a share, up to which neither is faster."""
+
+
+def are_apart(ours: float, other: float) -> bool:
+    """Return whether two times of unknown spread differ by more than `SAME`."""
+    return max(ours, other) > (1 + SAME) * min(ours, other)
+
+
+def beside_text(
+    ours: float, other: float, name: str = "", *, about: bool = False, told: bool | None = None
+) -> str:
+    """Return how a time compares with another: ``1.80× slower``, ``as fast``.
+
+    Args:
+        name: Name of the other, as in ``1.80× slower than torch``; empty to leave it out.
+        about: Whether a time is unreliable.
+        told: Whether they differ by more than noise; by default, whether they `are_apart`.
+    """
+    if not (are_apart(ours, other) if told is None else told):
+        same = _("as fast as {name}", name=name) if name else _("as fast")
+        return _("≈ {same}", same=same) if about else same
     ratio = ratio_text(max(ours, other) / min(ours, other), about=about)
+    if name:
+        if ours > other:
+            return _("{ratio} slower than {name}", ratio=ratio, name=name)
+        return _("{ratio} faster than {name}", ratio=ratio, name=name)
     if ours > other:
         return _("{ratio} slower", ratio=ratio)
     return _("{ratio} faster", ratio=ratio)
@@ -300,24 +325,17 @@ def _claim(ours: SideTimes, other: SideTimes) -> str:
             machine=ours.machine,
             side2=other.side,
         )
-    ratio = times_as_fast(ours, other)
-    if ratio is None:
+    if not is_comparable(ours, other):
         return _(
-            "{side} and {side2} are within measurement noise", side=ours.side, side2=other.side
-        )
-    if ratio >= 1:
-        return _(
-            "{side} is {ratio} as fast as {side2}",
+            "{side} and {side2} had different numbers of threads, so their times are not compared",
             side=ours.side,
-            ratio=ratio_text(ratio),
             side2=other.side,
         )
-    return _(
-        "{side} is {ratio} as fast as {side2}",
-        side=other.side,
-        ratio=ratio_text(1 / ratio),
-        side2=ours.side,
-    )
+    told = told_apart(ours, other)
+    compared = beside_text(ours.milliseconds, other.milliseconds, other.side, told=told)
+    if told:
+        return _("{side} is {compared}", side=ours.side, compared=compared)
+    return _("{side} is {compared}, within measurement noise", side=ours.side, compared=compared)
 
 
 def _threads_text(times: RunTimes) -> str:

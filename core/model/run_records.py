@@ -88,17 +88,10 @@ def told_apart(one: SideTimes, other: SideTimes) -> bool:
     return (one.fastest < other.fastest) == (difference < 0)
 
 
-def times_as_fast(ours: SideTimes, other: SideTimes) -> float | None:
-    """Return the speed of our side as a multiple of the other's, or ``None`` if that is unknown.
-
-    It is unknown where they are not `told_apart`, were allowed another number of threads, or ran on
-    another machine.
-    """
-    if ours.machine != other.machine or not told_apart(ours, other):
-        return None
-    if ours.threads is not None and other.threads is not None and ours.threads != other.threads:
-        return None
-    return other.milliseconds / ours.milliseconds
+def is_comparable(ours: SideTimes, other: SideTimes) -> bool:
+    """Return whether both ran on the same machine with, as far as known, as many threads."""
+    threads = {ours.threads, other.threads} - {None}
+    return ours.machine == other.machine and len(threads) < 2
 
 
 def held_up(times: RunTimes) -> tuple[SideTimes, ...]:

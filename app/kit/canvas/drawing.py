@@ -830,10 +830,12 @@ class CanvasDrawing(PanningArea):
         else:
             self._paint_still(painter, area, event.rect() == self.viewport().rect())
         if self._index.nodes:
-            # The border of the footer.
+            # The borders of the footer, and of the column of the overview: boxes end there.
             painter.resetTransform()
-            rect = self.viewport().rect()
-            painter.fillRect(0, rect.bottom(), rect.width(), 1, QColor(theme.current().line))
+            rect, line = self.viewport().rect(), QColor(theme.current().line)
+            painter.fillRect(0, rect.bottom(), rect.width(), 1, line)
+            if self.minimap.isVisible():
+                painter.fillRect(rect.right(), 0, 1, rect.height(), line)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._place_overlays()

@@ -12,6 +12,7 @@ from lowerscope.app.panes.common.descriptions import Facts, names_of
 from lowerscope.core.model.formatting import (
     NONE,
     UNRELIABLE,
+    are_apart,
     beside_text,
     bytes_text,
     calls_text,
@@ -20,7 +21,6 @@ from lowerscope.core.model.formatting import (
     duration_text,
     error_text,
     not_finite_text,
-    ratio_text,
     share_text,
 )
 from lowerscope.core.model.graph import Box
@@ -34,8 +34,9 @@ from lowerscope.core.model.run_records import (
     RunTimes,
     SideTimes,
     TransferMode,
+    is_comparable,
     is_reliable,
-    times_as_fast,
+    told_apart,
 )
 from lowerscope.core.model.texts import _, _n, labelled
 
@@ -316,16 +317,20 @@ def bars_of(times: RunTimes) -> tuple[Bar, ...]:
 
 def _is_fastest(side: SideTimes, times: RunTimes) -> bool:
     others = [each for each in times.sides if each is not side]
-    ratios = [times_as_fast(side, each) for each in others]
     return (
         bool(others)
         and is_reliable(times)
-        and all(ratio is not None and ratio > 1 for ratio in ratios)
+        and all(
+            is_comparable(side, each)
+            and told_apart(side, each)
+            and side.milliseconds < each.milliseconds
+            for each in others
+        )
     )
 
 
 def claims_of(times: RunTimes) -> str:
-    """Return which side is how many times as fast, or that it is within noise; and the threads."""
+    """Return how many times faster or slower TVM is, and the threads."""
     return " · ".join([*claims(times), threads_text(times)])
 
 
@@ -340,18 +345,12 @@ def short_claim(times: RunTimes) -> str:
             side=other.side,
             milliseconds=duration_text(other.milliseconds),
         )
-    ratio = times_as_fast(ours, other)
-    if ratio is None:
+    if not is_comparable(ours, other):
         return _(
             "{side} {milliseconds}", side=other.side, milliseconds=duration_text(other.milliseconds)
         )
-    if ratio >= 1:
-        return _("{ratio} as fast as {side}", ratio=ratio_text(ratio), side=other.side)
-    return _("{side} is {ratio} as fast", side=other.side, ratio=ratio_text(1 / ratio))
-
-
-SAME = 0.1
-"""Difference of two times, as a share, up to which neither is called the faster."""
+    told = told_apart(ours, other)
+    return beside_text(ours.milliseconds, other.milliseconds, other.side, told=told)
 
 
 def ratio_cell(ours: float | None, other: float | None, times: RunTimes | None) -> Cell:
@@ -359,13 +358,10 @@ def ratio_cell(ours: float | None, other: float | None, times: RunTimes | None) 
     if not ours or not other:
         return Cell(NONE, "quiet")
     ratio, sure = ours / other, times is None or is_reliable(times)
-    if abs(ratio - 1) <= SAME:
-        return Cell(_("same"), "quiet", value=ratio)
-    slower = ratio > 1
-    role = "unsure" if not sure else "wrong" if slower else "right"
+    role = "quiet" if not are_apart(ours, other) else "wrong" if ours > other else "right"
     return Cell(
         beside_text(ours, other, about=not sure),
-        role,
+        role if sure else "unsure",
         tooltip="" if sure else UNRELIABLE,
         value=ratio,
     )

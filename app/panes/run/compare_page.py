@@ -23,7 +23,7 @@ from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, figur
 from lowerscope.app.kit.theme import family_colour
 from lowerscope.app.panes.common.descriptions import find_node, line_text, names_of
 from lowerscope.app.panes.common.entity_table import EntityTable, matching
-from lowerscope.app.panes.common.run_figures import SAME, hand_over_text, ratio_cell
+from lowerscope.app.panes.common.run_figures import hand_over_text, ratio_cell
 from lowerscope.app.panes.run.outcomes import (
     is_inherited,
     runs_alone,
@@ -33,7 +33,7 @@ from lowerscope.app.panes.run.outcomes import (
 )
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.tensor_page import TensorPage
-from lowerscope.core.model.formatting import duration_text, error_text, status_words
+from lowerscope.core.model.formatting import are_apart, duration_text, error_text, status_words
 from lowerscope.core.model.graph import FAMILY_NAMES, STRATEGY_NAMES
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import STRATEGIES
@@ -82,7 +82,7 @@ def torch_in_calls(run: NodeRun, runs: Mapping[str, NodeRun]) -> float | None:
 def is_slower(run: NodeRun, runs: Mapping[str, NodeRun]) -> bool:
     """Return whether the calls of a node took longer than the nodes that they compute in torch."""
     ours, torch = run.milliseconds, torch_in_calls(run, runs)
-    return ours is not None and torch is not None and ours > (1 + SAME) * torch
+    return ours is not None and torch is not None and ours > torch and are_apart(ours, torch)
 
 
 KINDS: Mapping[str, Callable[[NodeRun, Mapping[str, NodeRun]], bool]] = {
@@ -284,7 +284,7 @@ class NodesTable(QWidget):
                     _("TVM"), 60, _("Median time of its calls, with all that it is fused with")
                 ),
                 figures(_("torch"), 60, _("Median time of the node in torch")),
-                figures(_("ratio"), 80),
+                figures(_("vs. torch"), 96),
                 Column(_("status"), width=118),
             ),
             "fx",

@@ -477,7 +477,7 @@ class TimePage(SeenPage):
                 ),
                 figures(_("share"), 72),
                 figures(_("torch"), 92, _("The nodes one by one in torch, median")),
-                figures(_("ratio"), 92, _("TVM's time over torch's for the same nodes")),
+                figures(_("vs. torch"), 96, _("TVM's time beside torch's for the same nodes")),
                 Column(_("fusion"), stretch=True, width=110),
             ),
         )

@@ -23,6 +23,7 @@ from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.model.comparison_records import (
     FunctionTimes,
     Variant,
+    beside_reference,
     can_be_told,
     fastest,
     function_times,
@@ -37,7 +38,6 @@ from lowerscope.core.model.formatting import (
     durations_text,
     error_text,
     not_finite_text,
-    ratio_text,
     unreliable_text,
     verdict_words,
 )
@@ -206,7 +206,7 @@ def _ratio(record: RunRecord) -> Cell:
     ratio, told = ratio_of(record)
     if ratio is None:
         return Cell("–", "quiet")
-    text = beside_text(ratio, 1.0, about=not told)
+    text = beside_reference(record)
     if told:
         return Cell(text, value=ratio)
     why = unreliable_text(record.times) or _("Within measurement noise")
@@ -267,17 +267,12 @@ class VariantFunctions(QWidget):
         before, after = old.record, new.record
         assert before is not None
         assert after is not None
-        quicker, slower = sorted((before.tvm_ms, after.tvm_ms))
         said = _("the times differ within measurement noise")
         if not (is_reliable(before.times) and is_reliable(after.times)):
             said = UNRELIABLE
         if can_be_told(old, new):
-            times = ratio_text(slower / quicker)
-            said = (
-                _("B is {times} as fast", times=times)
-                if after.tvm_ms < before.tvm_ms
-                else _("A is {times} as fast", times=times)
-            )
+            compared = beside_text(after.tvm_ms, before.tvm_ms, "A", told=True)
+            said = _("{side} is {compared}", side="B", compared=compared)
         # The result comes first, since names are long.
         return _("{said}: A {old}, B {new}", said=said, old=old.name, new=new.name)
 

@@ -24,6 +24,7 @@ from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.model.formatting import (
     NONE,
     UNRELIABLE,
+    beside_text,
     bytes_text,
     cure_text,
     duration_text,
@@ -31,7 +32,6 @@ from lowerscope.core.model.formatting import (
     error_text,
     figure_text,
     operations_text,
-    ratio_text,
     share_text,
 )
 from lowerscope.core.model.problems import Problem
@@ -106,17 +106,8 @@ def standing(measured: Measured, before: Measured | None, torch: Measured | None
 
 
 def _compared(measured: Measured, other: float, disturbed: bool, name: str) -> str:
-    ratio = other / measured.milliseconds
-    times = ratio_text(max(ratio, 1 / ratio), about=measured.disturbed or disturbed)
-    if ratio >= 1:
-        return _("{times} faster than {name}", times=times, name=name)
-    return _("{times} slower than {name}", times=times, name=name)
-
-
-def faster_text(before: Measured, after: Measured) -> str:
-    """Return the speedup: ``12.0×``, or ``≈ 12.0×`` if a time is unreliable."""
-    about = before.disturbed or after.disturbed
-    return ratio_text(before.milliseconds / after.milliseconds, about=about)
+    about = measured.disturbed or disturbed
+    return beside_text(measured.milliseconds, other, name, about=about)
 
 
 # --- The rows of the table of metrics: a function's work and speed, beside torch's ---
@@ -189,7 +180,7 @@ def _rate(amount: float | None, milliseconds: float | None) -> str:
     return figure_text(amount / milliseconds / 1e6) if amount and milliseconds else ""
 
 
-BAR_WIDTH = 72
+BAR_WIDTH = 32
 STATE_HEIGHT = 26
 VERDICT_WIDTH = 220
 
@@ -419,7 +410,7 @@ class VariantTable(SeenPage):
                 Column(_("variant"), stretch=True),
                 Column("", width=BAR_WIDTH),
                 Column(_("time"), numeric=True),
-                Column(_("faster"), numeric=True, tooltip=_("than unscheduled")),
+                Column(_("speed"), numeric=True, tooltip=_("beside unscheduled")),
                 Column(_("values")),
             ),
         )
@@ -522,7 +513,7 @@ class VariantTable(SeenPage):
         shown, faster = _marked(duration_text(time), measured.disturbed), Cell("")
         if before is not None:
             unsure = before.disturbed or measured.disturbed
-            faster = _marked(ratio_text(before.milliseconds / time, about=unsure), unsure)
+            faster = _marked(beside_text(time, before.milliseconds, about=unsure), unsure)
         bar = Cell("", gauge=Gauge(time / longest, "quiet"))
         title = Cell(self._measurements.named_engine(name), "quiet")
         return Row("torch", (title, bar, shown, faster, ""))
@@ -540,9 +531,10 @@ class VariantTable(SeenPage):
                 "", gauge=Gauge(measured.milliseconds / longest, "accent" if on else "quiet")
             )
             disturbed = UNRELIABLE if measured.disturbed else ""
-            if before is not None:
+            if before is not None and of.primitives:
                 unsure = before.disturbed or measured.disturbed
-                faster = _marked(faster_text(before, measured), unsure)
+                compared = beside_text(measured.milliseconds, before.milliseconds, about=unsure)
+                faster = _marked(compared, unsure)
         role, word, figure, more = verdict_of(measurements, of)
         mark = {"right": "✓ ", "wrong": "✕ "}.get(role, "")
         # The baseline of the others.

@@ -14,7 +14,7 @@ from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.client import EngineClient
 from lowerscope.core.model import shared_schedules as sharing
-from lowerscope.core.model.formatting import ratio_text
+from lowerscope.core.model.formatting import beside_text
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import PauseTuningQuery, ScheduleQuery, TuneQuery, TuneStateQuery
 from lowerscope.core.model.recipe import Recipe, applies_schedules, steps_before_schedules
@@ -126,10 +126,10 @@ class TunedLanding(QObject):
         function, times = next(iter(better.items()), ("", None))
         if len(better) == 1 and times is not None:
             text = _(
-                "{function} is {times} as fast as before: the schedule is in its history, and "
+                "{function} is {compared}: the schedule is in its history, and "
                 "Undo restores the old one.",
                 function=function,
-                times=ratio_text(times),
+                compared=beside_text(1.0, times, _("before"), told=True),
             )
             parts.append(text)
         elif better:

@@ -18,9 +18,9 @@ from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.core.model.formatting import (
     NONE,
     UNRELIABLE,
+    are_apart,
     beside_text,
     disturbed_times,
-    ratio_text,
     seconds_text,
 )
 from lowerscope.core.model.recipe import applies_schedules
@@ -67,9 +67,10 @@ def tuned_row(function: TunedFunction) -> Row:
         note = _("the best was in the database")
     planned = max(function.planned, function.trials)
     unsure = disturbed_times(function, "best", "torch")
-    ratio, slower = "", False
+    ratio, role = "", ""
     if function.best is not None and function.torch:
-        slower = function.best > function.torch
+        faster = function.best < function.torch and are_apart(function.best, function.torch)
+        role = "unsure" if unsure else "right" if faster else ""
         ratio = beside_text(function.best, function.torch, about=bool(unsure))
     if function.disturbed:
         note = _("; ").join(each for each in (note, UNRELIABLE, MEASURE_ANEW) if each)
@@ -81,7 +82,7 @@ def tuned_row(function: TunedFunction) -> Row:
             f"{function.trials:,} / {planned:,}" if planned else NONE,
             Cell(f"{function.failed:,}", role="wrong" if function.failed else "quiet"),
             _time(function, "best"),
-            Cell(ratio, role="unsure" if unsure else "" if slower else "right", tooltip=unsure),
+            Cell(ratio, role=role, tooltip=unsure),
             _time(function, "by_rules"),
             _time(function, "torch"),
             Cell(note, role="unsure" if function.disturbed else "quiet", tooltip=note),
@@ -116,9 +117,7 @@ def points_of(function: TunedFunction) -> list[CurvePoint]:
     for each in function.points:
         parts = [seconds_text(each.seconds_spent)]
         if before and not disturbed_times(function, "best", "unscheduled"):
-            parts.append(
-                _("{before} as fast as unscheduled", before=ratio_text(before / each.best))
-            )
+            parts.append(beside_text(each.best, before, _("unscheduled")))
         points.append(CurvePoint(each.trials, each.best, " · ".join(parts)))
     return points
 

@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
-from lowerscope.app.document.stepping import StepFilter, Stepping, call_lines
+from lowerscope.app.document.stepping import StepFilter, Stepping, call_lines, node_lines
 from lowerscope.core.model.module_steps import ComparedModule, Moment, PassRecord, TranslationRecord
 from lowerscope.core.model.queries import SnapshotQuery, TouchingStepsQuery
 from lowerscope.core.model.recipe import Source
@@ -180,6 +180,16 @@ CALLS = tuple(
 
 def on_call(index: int) -> Moment:
     return Moment(section="run", index=index)
+
+
+def test_a_node_tells_the_number_of_its_functions_and_of_those_it_leaves_out() -> None:
+    def note(*functions: str) -> str:
+        record = msgspec.structs.replace(NODES[0], functions=functions)
+        return node_lines((record,))[0].note
+
+    assert note("dense").endswith("1 function: dense")
+    assert note("a", "b").endswith("2 functions: a, b")
+    assert note(*"abcdefg").endswith("7 functions: a, b, c, d and 3 more")
 
 
 def test_the_calls_that_take_most_of_the_time_are_heavy() -> None:

@@ -95,9 +95,17 @@ def test_search_counts_and_goes_round(qtbot: QtBot, canvas: GraphCanvas) -> None
 def test_the_overview_is_there_while_there_is_more_to_see(
     qtbot: QtBot, canvas: GraphCanvas
 ) -> None:
+    def edge() -> set[str]:
+        picture = canvas.viewport().grab().toImage()
+        right = picture.width() - 1
+        return {picture.pixelColor(right, y).name() for y in range(picture.height())}
+
     assert canvas.minimap.isVisible()
+    # A border shows where the boxes end.
+    assert edge() == {theme.current().line}
     qtbot.keyClick(canvas, Qt.Key.Key_F)
     assert not canvas.minimap.isVisible()
+    assert edge() != {theme.current().line}
     qtbot.keyClick(canvas, Qt.Key.Key_0)
     assert canvas.minimap.isVisible()
     qtbot.keyClick(canvas, Qt.Key.Key_M)

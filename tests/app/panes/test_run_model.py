@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.document.stepping import StepLine
 from lowerscope.app.panes.run.run_variants import variants_of
 from lowerscope.app.panes.run.variants_page import variant_row
-from lowerscope.app.panes.schedule.metrics import faster_text, measured_rows, standing
+from lowerscope.app.panes.schedule.metrics import measured_rows, standing
 from lowerscope.app.panes.tuning.tune_page import points_of, tuned_row
 from lowerscope.core.cli.tune import _end, _table
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline, variant_names
@@ -385,9 +385,12 @@ def tuned(*disturbed: str) -> TunedFunction:
 
 
 def test_a_ratio_of_either_time_that_was_disturbed_is_marked() -> None:
-    assert faster_text(measured(24), measured(2)) == "12.0×"
-    assert faster_text(measured(24, disturbed=True), measured(2)) == "≈ 12.0×"
-    assert faster_text(measured(24), measured(2, disturbed=True)) == "≈ 12.0×"
+    fast, slow = measured(2), measured(24)
+    assert standing(fast, slow, None)[-1] == "12.0× faster than unscheduled"
+    held = measured(24, disturbed=True)
+    assert standing(fast, held, None)[-1] == "≈ 12.0× faster than unscheduled"
+    assert standing(measured(2, disturbed=True), slow, None)[-1].startswith("≈ 12.0× faster")
+    assert standing(fast, measured(2.1), None)[-1] == "as fast as unscheduled"
 
 
 def test_the_time_of_torch_is_marked_as_well() -> None:
@@ -402,9 +405,9 @@ def test_the_time_of_torch_is_marked_as_well() -> None:
 
 
 def test_tuning_states_no_ratio_of_disturbed_times() -> None:
-    assert "as fast" in points_of(tuned())[0].tooltip
-    assert "as fast" not in points_of(tuned("unscheduled"))[0].tooltip
-    assert "as fast" in points_of(tuned("torch"))[0].tooltip
+    assert "10.0× faster" in points_of(tuned())[0].tooltip
+    assert "faster" not in points_of(tuned("unscheduled"))[0].tooltip
+    assert "10.0× faster" in points_of(tuned("torch"))[0].tooltip
     assert "≈ 2.00× faster" in str(tuned_row(tuned("torch")).cells)
     assert "2.00× faster" in str(tuned_row(tuned()).cells)
     assert UNRELIABLE in str(tuned_row(tuned("torch")).cells[-1])

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.plots import Group
 from lowerscope.app.kit.theme import DARK, LIGHT
-from lowerscope.app.panes.common.run_figures import figures_of, run_facts
+from lowerscope.app.panes.common.run_figures import figures_of, run_facts, short_claim
 from lowerscope.app.panes.log.log_view import ProblemsView
 from lowerscope.app.panes.run.commands import TolerancesDialog
 from lowerscope.app.panes.run.compare_page import ComparePage
@@ -21,7 +21,8 @@ from lowerscope.app.panes.run.tensor_page import TensorPage, errors_text
 from lowerscope.app.panes.run.time_page import TimePage, groups_of, memory_rows
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
-from lowerscope.core.model.formatting import beside_text, duration_text, error_text
+from lowerscope.core.model.comparison_records import beside_reference
+from lowerscope.core.model.formatting import beside_text, claims, duration_text, error_text
 from lowerscope.core.model.graph import Box
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ComparisonQuery, RunEstimateQuery, RunQuery, SnapshotQuery
@@ -30,9 +31,11 @@ from lowerscope.core.model.run_records import (
     MemoryRecord,
     NodeRun,
     RunEstimate,
+    RunTimes,
     SizeRecord,
     Storage,
     StoredTensor,
+    side_times,
 )
 from lowerscope.core.model.tolerances import Tolerance
 from tests.app.panes.test_run_model import TIMED, times
@@ -568,3 +571,34 @@ def test_the_errors_are_said_of_all_elements() -> None:
 def test_a_ratio_of_times_says_which_is_faster() -> None:
     assert beside_text(2.0, 1.0) == "2.00× slower"
     assert beside_text(1.0, 2.0, about=True) == "≈ 2.00× faster"
+    assert beside_text(2.0, 1.0, "torch") == "2.00× slower than torch"
+    # Times of unknown spread are told apart by their ratio alone.
+    assert beside_text(1.02, 1.0) == beside_text(1.0, 1.02) == "as fast"
+    assert beside_text(1.02, 1.0, told=True) == "1.02× slower"
+    assert beside_text(1.3, 1.0, "torch", told=False) == "as fast as torch"
+
+
+def test_the_top_bar_the_table_and_the_claim_agree_on_which_side_is_faster() -> None:
+    torch = side_times("torch", [0.001, 0.0011, 0.0012], 2)
+
+    def said(milliseconds: float, threads: int = 2) -> tuple[str, str, str]:
+        ours = side_times("TVM", [milliseconds / 1000] * 3, threads)
+        times = RunTimes(sides=(ours, torch), warm_up=1, processors=2)
+        changed = {"tvm_ms": milliseconds, "torch_ms": torch.milliseconds, "times": times}
+        record = msgspec.structs.replace(RECORD, **changed)
+        return short_claim(times), beside_reference(record), claims(times)[0]
+
+    assert said(2.2) == (
+        "2.00× slower than torch",
+        "2.00× slower",
+        "TVM is 2.00× slower than torch",
+    )
+    assert said(1.2) == (
+        "as fast as torch",
+        "as fast",
+        "TVM is as fast as torch, within measurement noise",
+    )
+    # With other numbers of threads, nothing is said.
+    short, cell, claim = said(2.2, threads=1)
+    assert (short, cell) == ("torch 1.1 ms", "–")
+    assert "not compared" in claim

@@ -115,5 +115,5 @@ def test_an_estimated_ratio_has_its_mark_in_its_place_in_chinese() -> None:
     texts = {each.id: each.string for each in read(path)}
     ratio = texts["≈ {digits}×"].format(digits="1.80")
     assert texts["{ratio} faster"].format(ratio=ratio) == "快约 1.80×"
-    slower = texts["{times} slower than {name}"].format(times=ratio, name="torch")
+    slower = texts["{ratio} slower than {name}"].format(ratio=ratio, name="torch")
     assert slower == "比 torch 慢约 1.80×"
