@@ -161,7 +161,8 @@ class ToolBar(QWidget):
         document.on(("snapshot",), self._show_recipe)
         document.on(("run", "running"), self._show_run)
         faults.changed.connect(self._show_run)
-        for moved in (stepping.moment_changed, stepping.schedule_moved, stepping.run_moved):
+        moves = (stepping.moment_changed, stepping.schedule_moved, stepping.run_moved)
+        for moved in (*moves, stepping.list_changed):
             moved.connect(self._show_step)
         self._show_recipe()
         self._show_run()

@@ -318,6 +318,11 @@ def test_the_step_outlives_a_change_of_mode_and_is_left_by_its_chip(window: Main
         assert stepping.moment == Moment(section="passes", index=1)
         assert window.tool_bar.step.text().startswith("at step 1 · LegalizeOps")
         assert window.tool_bar.step.isVisible()
+    # Another pipeline has another pass at that place.
+    window.document.change_fields(lowering="library")
+    others = (PassRecord(number=1, name="FoldConstant"),)
+    sent(window).answer(msgspec.structs.replace(RECORDS, passes=others))
+    assert window.tool_bar.step.text().startswith("at step 1 · FoldConstant")
     window.tool_bar.step.click()
     assert stepping.moment is None
     assert not window.tool_bar.step.isVisible()
