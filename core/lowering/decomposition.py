@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,6 +48,7 @@ from lowerscope.core.sources.opened_model import (
     padding_as_in_a_run,
     run_mode,
     without_compiling,
+    without_logs,
 )
 
 
@@ -188,6 +188,7 @@ def decompose(
         padding_as_in_a_run(),
         _without_shortcuts(),
         without_compiling(),
+        without_logs("torch._subclasses.fake_tensor"),  # of operators that fail without values
         fake,
     ):
         warnings.simplefilter("ignore")
@@ -386,15 +387,11 @@ def _functional(func: OpOverload) -> OpOverload:
 def _without_shortcuts() -> Iterator[None]:
     """Disable torch's fused operators for whole layers, which have no rules."""
     fast, onednn = torch.backends.mha.get_fastpath_enabled(), torch._C._get_mkldnn_enabled()
-    # It logs each operator that fails without values, which is no error here.
-    log = logging.getLogger("torch._subclasses.fake_tensor")
-    disabled, log.disabled = log.disabled, True
     torch.backends.mha.set_fastpath_enabled(False)
     torch._C._set_mkldnn_enabled(False)
     try:
         yield
     finally:
-        log.disabled = disabled
         torch.backends.mha.set_fastpath_enabled(fast)
         torch._C._set_mkldnn_enabled(onednn)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import logging
 import random
 import sys
 import types
@@ -271,6 +272,20 @@ def without_compiling() -> Iterator[None]:
         yield
     finally:
         torch.compile = own
+
+
+@contextlib.contextmanager
+def without_logs(*names: str) -> Iterator[None]:
+    """Disable loggers of torch that report on stderr what is no error here."""
+    logs = [logging.getLogger(each) for each in names]
+    disabled = [each.disabled for each in logs]
+    for log in logs:
+        log.disabled = True
+    try:
+        yield
+    finally:
+        for log, before in zip(logs, disabled, strict=True):
+            log.disabled = before
 
 
 def run_mode(called: Any) -> Callable[[], AbstractContextManager[None]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import io
-import logging
 import operator
 import re
 import sys
@@ -19,7 +18,7 @@ from torch import fx
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.opened_model import padding_as_in_a_run
+from lowerscope.core.sources.opened_model import padding_as_in_a_run, without_logs
 from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.example_run import (
     NodeInfo,
@@ -191,16 +190,14 @@ def _dynamic_shapes(
 
 @contextmanager
 def _without_dumps() -> Iterator[None]:
-    """Suppress the partial graph that torch writes to stderr when it fails."""
-    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
-    disabled, log.disabled = log.disabled, True
+    """Suppress what torch writes to stderr when it fails: partial graphs and tracebacks."""
     written = io.StringIO()
-    try:
-        with redirect_stderr(written):
-            yield
-        print(written.getvalue(), end="", file=sys.stderr)
-    finally:
-        log.disabled = disabled
+    with (
+        without_logs("torch.fx.experimental.symbolic_shapes", "torch._subclasses.fake_tensor"),
+        redirect_stderr(written),
+    ):
+        yield
+    print(written.getvalue(), end="", file=sys.stderr)
 
 
 @contextmanager

@@ -41,8 +41,9 @@ def unchanged(model: torch.nn.Module) -> Iterator[tuple[torch.Tensor, ...]]:
     parameters.
 
     A tracer leaves values that ``forward`` assigns or appends, and its own constants, on the model;
-    a model that counts its calls changes its buffers in each run. Parameters are restored where
-    ``forward`` may train them: copying all would double the memory.
+    a model that counts its calls changes its buffers in each run. Parameters get the tensors back
+    that they had as ``data``; their content is restored where ``forward`` may train them: copying
+    all would double the memory.
     """
     containers: Containers = {}
     tensors: dict[int, torch.Tensor] = {}
@@ -50,12 +51,16 @@ def unchanged(model: torch.nn.Module) -> Iterator[tuple[torch.Tensor, ...]]:
         _look_through(module.__dict__, _DEPTH, containers, tensors)
     trained = filter(_can_be_restored, model.parameters() if computes_gradients(model) else ())
     contents = [(tensor, tensor.detach().clone()) for tensor in (*tensors.values(), *trained)]
+    held = [(each, each.data) for each in model.parameters() if _can_be_restored(each)]
     try:
         yield tuple(tensors.values())
     finally:
         for container, before in containers.values():
             _put_back(container, before)
         with torch.no_grad():
+            for parameter, data in held:
+                if parameter.data_ptr() != data.data_ptr():
+                    parameter.data = data
             for tensor, content in contents:
                 if not torch.equal(tensor, content):
                     tensor.copy_(content)
@@ -139,7 +144,7 @@ def observe(
     try:
         with unchanged(model) as tensors, run_mode(model)():
             versions = [_version(each) for each in tensors]
-            weights = {name: _version(each) for name, each in model.named_parameters()}
+            weights = _weights(model)
             before = _attributes(model)
             begin = time.perf_counter()
             outputs = call_eagerly(model, inputs, calling)
@@ -149,11 +154,7 @@ def observe(
             after = _attributes(model)
             # The tracers report or reject its changes.
             in_place = versions != [_version(each) for each in tensors]
-            trained = [
-                name
-                for name, each in model.named_parameters()
-                if _version(each) != weights.get(name)
-            ]
+            trained = [name for name, each in _weights(model).items() if each != weights.get(name)]
             changed: list[str] = []
             differs = ""
             if is_quick or _changed(before, after):
@@ -273,6 +274,11 @@ def _generators_drawn(start: RandomState) -> str:
 
 def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
+
+
+def _weights(model: torch.nn.Module) -> dict[str, tuple[int, int]]:
+    """Return the version and address of each parameter: assigned `data` leaves the version."""
+    return {name: (_version(each), each.data_ptr()) for name, each in model.named_parameters()}
 
 
 def _attributes(model: torch.nn.Module) -> dict[str, Any]:

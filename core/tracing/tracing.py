@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import logging
 import operator
 import re
 import warnings
@@ -24,7 +23,7 @@ from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.onnx_models import OnnxModel
-from lowerscope.core.sources.opened_model import RandomState, prepare_compiling
+from lowerscope.core.sources.opened_model import RandomState, prepare_compiling, without_logs
 from lowerscope.core.sources.pytree import (
     CallSpec,
     by_position,
@@ -72,11 +71,9 @@ def converted(
     args, kwargs = calling.arguments([each.clone() for each in inputs])
     bound = forward_signature(model).bind(*args, **kwargs)
     bound.apply_defaults()
-    # It warns of sizes of 1, as dimensions are named by whoever opens the model.
-    log = logging.getLogger("torch._export.non_strict_utils")
-    disabled, log.disabled = log.disabled, True
     try:
-        with torch.no_grad():
+        # It warns of sizes of 1, as dimensions are named by whoever opens the model.
+        with torch.no_grad(), without_logs("torch._export.non_strict_utils"):
             return TS2EPConverter(model, bound.args).convert()
     except BaseException as error:
         if is_interrupt(error):
@@ -85,8 +82,6 @@ def converted(
         if operator is None:
             return _("torch.export cannot convert it")
         return _("torch.export cannot convert its {operator}", operator=operator[1])
-    finally:
-        log.disabled = disabled
 
 
 _OPERATOR = re.compile(r"failed for node ([\w:]+)")

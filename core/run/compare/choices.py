@@ -17,7 +17,13 @@ from torch import fx
 from lowerscope.core.model.run_records import NodeRun, RunRecord, first_difference
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
-from lowerscope.core.run.compare.node_comparison import Found, NotCompared, Part, torch_tensor
+from lowerscope.core.run.compare.node_comparison import (
+    Found,
+    NotCompared,
+    Part,
+    has_type,
+    torch_tensor,
+)
 from lowerscope.core.run.compare.verdicts import difference
 from lowerscope.core.run.execution import copied
 from lowerscope.core.run.kept_run import KeptRun
@@ -25,7 +31,10 @@ from lowerscope.core.run.torch_interpreter import TORCH_ERRORS
 from lowerscope.core.sources.opened_model import in_eval_mode, run_mode
 
 _TOPK = (torch.topk, "topk", torch.ops.aten.topk.default)
-"""Targets of the nodes that may return any of equal elements."""
+_SORT = (torch.sort, "sort", torch.ops.aten.sort.default)
+_ARGSORT = (torch.argsort, "argsort", torch.ops.aten.argsort.default)
+_ANY_OF_EQUALS = (*_TOPK, *_SORT, *_ARGSORT)
+"""Targets of the nodes that may return equal elements in any order."""
 
 
 def corrected(
@@ -120,7 +129,7 @@ def _with_choices(
     is_choice = _is_choice(kept, name)
     assert kept.traced is not None
     traced = list(kept.traced.graph_module.graph.nodes)
-    if not is_choice and not any(each.target in _TOPK for each in traced):
+    if not is_choice and not any(each.target in _ANY_OF_EQUALS for each in traced):
         return record, nodes
     ties = _ties_where_torch_follows(kept, tolerances, check)
     if ties is None or not (ties or is_choice):
@@ -190,9 +199,13 @@ def _is_choice(kept: KeptRun, name: str) -> bool:
 
 
 def _value(kept: KeptRun, part: Part) -> torch.Tensor | None:
+    """Return TVM's value; ``None`` if it is not known, or has another type after the passes."""
     call, item = part.source
     written = kept.values.calls[call].written if call in kept.values.calls else ()
-    return written[item].value if item < len(written) and call not in kept.unread else None
+    if item >= len(written) or call in kept.unread:
+        return None
+    value = written[item].value
+    return value if value is None or has_type(value, part.type) else None
 
 
 def _ties_where_torch_follows(
@@ -230,7 +243,8 @@ def _ties_where_torch_follows(
                 # What TVM chose is not seen where its call gives no value of the node.
                 is_unseen = not ours or None in ours.values()
                 if stable is not None and (is_unseen or not agree(value)):
-                    if not torch.equal(stable[1], value[1]):
+                    is_pair = isinstance(value, tuple)
+                    if not torch.equal(*(each[1] if is_pair else each for each in (stable, value))):
                         ties.append(node.name)
                     value = stable
                 if not agree(value):
@@ -246,11 +260,11 @@ def _ties_where_torch_follows(
 
 
 def _first_of_equals(interpreter: fx.Interpreter, node: fx.Node) -> Any:
-    """Return the value of a `topk` with the first of equal elements; ``None`` for others.
+    """Return the value of a `topk` or `sort` that keeps the order of equals; ``None`` for others.
 
     It is the choice of the lowering rule.
     """
-    if node.target not in _TOPK:
+    if node.target not in _ANY_OF_EQUALS:
         return None
 
     def topk(
@@ -259,8 +273,16 @@ def _first_of_equals(interpreter: fx.Interpreter, node: fx.Node) -> Any:
         found = torch.sort(input, dim=dim, descending=largest, stable=True)
         return torch.return_types.topk((found[0].narrow(dim, 0, k), found[1].narrow(dim, 0, k)))
 
+    def in_order(
+        input: torch.Tensor, dim: int = -1, descending: bool = False, stable: bool = False
+    ) -> Any:
+        return torch.sort(input, dim=dim, descending=descending, stable=True)
+
     arguments, keywords = interpreter.fetch_args_kwargs_from_env(node)
-    return topk(*arguments, **keywords)
+    if node.target in _TOPK:
+        return topk(*arguments, **keywords)
+    found = in_order(*arguments, **keywords)
+    return found[1] if node.target in _ARGSORT else found
 
 
 def _agrees(

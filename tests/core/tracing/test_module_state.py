@@ -162,6 +162,27 @@ def test_a_model_that_trains_itself_keeps_its_parameters_and_a_note_says_so() ->
     torch.testing.assert_close(traced.graph_module(X), loss)
 
 
+class Decaying(nn.Module):
+    """Replaces the data of its parameter in ``forward``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.layer.weight.data = self.layer.weight.data * 0.9
+        return self.layer(x)
+
+
+def test_a_note_names_the_parameters_whose_data_the_model_replaces() -> None:
+    model = Decaying()
+    weight, content = model.layer.weight.data, model.layer.weight.detach().clone()
+    traced = trace(model, (X,), "auto")
+    assert any("changes its parameters layer.weight" in each.text for each in traced.notes)
+    assert model.layer.weight.data_ptr() == weight.data_ptr()
+    assert torch.equal(model.layer.weight, content)
+
+
 class SettingModes(nn.Module):
     """Sets the modes of its layers itself."""
 

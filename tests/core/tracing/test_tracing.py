@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -337,3 +338,24 @@ def test_shape_and_dtype_are_those_of_torch(call: Callable[[], Any]) -> None:
     assert [(each.shape, each.dtype) for each in actual] == [
         (each.shape, each.dtype) for each in expected
     ]
+
+
+class MakingSparse(nn.Module):
+    """Multiplies by a sparse tensor of its inputs, which torch.export has no operator for."""
+
+    def forward(self, x: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        starts, columns = torch.tensor([0, 1, 2]), torch.tensor([1, 0])
+        return torch.sparse_csr_tensor(starts, columns, values, (2, 2)) @ x
+
+
+def test_torch_logs_no_traceback_of_what_export_cannot_trace() -> None:
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign]
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    log.addHandler(handler)
+    try:
+        problem_of(trace, MakingSparse(), (torch.ones(2, 3), torch.ones(2)), "export")
+    finally:
+        log.removeHandler(handler)
+    assert not records
