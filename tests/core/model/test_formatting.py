@@ -114,6 +114,6 @@ def test_an_estimated_ratio_has_its_mark_in_its_place_in_chinese() -> None:
     (path,) = (each for each in catalogues() if "zh_CN" in each.parts)
     texts = {each.id: each.string for each in read(path)}
     ratio = texts["≈ {digits}×"].format(digits="1.80")
-    assert texts["{ratio} faster"].format(ratio=ratio) == "速度 约 1.80×"
+    assert texts["{ratio} faster"].format(ratio=ratio) == "速度 ≈ 1.80×"
     slower = texts["{ratio} slower than {name}"].format(ratio=ratio, name="torch")
-    assert slower == "耗时为 torch 的约 1.80×"
+    assert slower == "耗时为 torch 的 ≈ 1.80×"
