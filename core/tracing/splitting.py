@@ -233,7 +233,7 @@ def names_read(statements: Sequence[ast.stmt]) -> set[str]:
     return variables(statements, ast.Load)
 
 
-def names_changed(statements: Sequence[ast.stmt]) -> set[str]:
+def names_changed(statements: Sequence[ast.AST]) -> set[str]:
     """Return the variables whose tensors may be written in place."""
     found: set[str] = set()
     for each in (node for statement in statements for node in ast.walk(statement)):
@@ -266,6 +266,12 @@ def names_changed_as_given(
         parts = (*getattr(each, "handlers", ()), *getattr(each, "cases", ()))
         blocks += [one.body for one in parts]
         if any(blocks) and not isinstance(each, OWN_SCOPE):
+            headers = [
+                child
+                for child in ast.iter_child_nodes(each)
+                if isinstance(child, ast.expr | ast.withitem)
+            ]
+            found |= names_changed(headers) - bound
             target = [each.target] if isinstance(each, ast.For) else []
             inside = bound | variables(target, ast.Store)
             for block in blocks:

@@ -138,7 +138,9 @@ def _lanes(found: Contraction, machine: Machine) -> Iterator[_Lanes]:
         read = readers[0]
         if axis not in found.plain[read] or found.times_read(read, axis) > 1:
             continue
-        can_be_packed = found.free[read] or found.uses(read) >= REUSE
+        # A plane has one index fewer here than its buffer.
+        is_plane = found.flat and found.plain[read][-1] == last
+        can_be_packed = not is_plane and (found.free[read] or found.uses(read) >= REUSE)
         if extent % most and can_be_packed and found.is_plain:
             yield _Lanes(axis, most, read, read, padded=True)
         lanes = most

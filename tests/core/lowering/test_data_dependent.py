@@ -909,6 +909,14 @@ def set_or_written(y: torch.Tensor) -> torch.Tensor:
     return y + 1
 
 
+def written_in_the_condition(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    y = x * other
+    z = x + 1
+    if y.mul_(3).sum().item() > 1e6:
+        z = x - 1
+    return y + z
+
+
 def test_a_tensor_that_a_branch_writes_or_replaces_is_given_as_a_copy() -> None:
     x, other = torch.rand(3, 4), torch.rand(3, 4)
     inputs = [(x, other), (x * 1e6, other), (x, other + 1e7)]

@@ -371,6 +371,8 @@ DEPTHWISE = {
     "7 columns": grouped(12, (7, 7)),
     "every other of 28 columns": grouped(8, (28, 28), 2),
     "every other of 9 columns": grouped(8, (9, 9), 2),
+    "every third of 25 columns": grouped(8, (25, 25), 3),
+    "every other, a window with gaps": grouped(8, (24, 24), 2, dilation=2),
     "a row that is cut": grouped(2, (6, 112)),
     "a row that nothing divides": grouped(2, (5, 113)),
     "a window with gaps": grouped(4, (11, 13), dilation=2),
@@ -470,8 +472,13 @@ def test_values_of_a_stride_are_stored_side_by_side() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "is_flat"),
-    [((2, 12, 6, 12), True), ((2, 12, 5, 7), False), ((1, 300, 28, 28), False)],
-    ids=["a whole plane", "an odd plane", "many channels"],
+    [
+        ((2, 12, 6, 12), True),
+        ((2, 12, 16, 1), True),
+        ((2, 12, 5, 7), False),
+        ((1, 300, 28, 28), False),
+    ],
+    ids=["a whole plane", "one column", "an odd plane", "many channels"],
 )
 def test_rows_and_columns_are_one_axis_that_fills_the_lanes(
     shape: tuple[int, ...], is_flat: bool
