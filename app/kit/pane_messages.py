@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from lowerscope.core.model.problems import Problem
 
 
+_AROUND = 24
+"""Room around a text in the middle, in pixels."""
+
+
 class EmptyState(QWidget):
     """A title and a hint, centred and in a quiet colour.
 
@@ -121,7 +125,7 @@ class Veil(QWidget):
         if not text:
             self._delay.stop()
             self.hide()
-        elif self.isHidden():
+        elif self.isHidden() and not self._delay.isActive():
             self._delay.start()
         self.update()
 
@@ -141,7 +145,10 @@ class Veil(QWidget):
         ground = QColor(colours.panel)
         ground.setAlphaF(0.7)
         painter.fillRect(self.rect(), ground)
-        room = QRectF(0, 0, TextMetrics(font).horizontalAdvance(self._text) + 2 * _AROUND, 40)
+        metrics, around = TextMetrics(font), 2 * _AROUND
+        room_for_text = self.width() - around
+        text = metrics.elidedText(self._text, Qt.TextElideMode.ElideRight, room_for_text)
+        room = QRectF(0, 0, metrics.horizontalAdvance(text) + around, 40)
         room.moveCenter(QRectF(self.rect()).center())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QColor(colours.line))
@@ -149,10 +156,9 @@ class Veil(QWidget):
         painter.drawRoundedRect(room, 6, 6)
         painter.setFont(font)
         painter.setPen(QColor(colours.text))
-        painter.drawText(room, Qt.AlignmentFlag.AlignCenter, self._text)
+        painter.drawText(room, Qt.AlignmentFlag.AlignCenter, text)
 
 
-_AROUND = 24
 _LOW = 130
 """Height below which there is no margin around the text."""
 

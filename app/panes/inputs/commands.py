@@ -33,6 +33,7 @@ class InputsForm(QObject):
         self._window = window
         self._dialog: InputsDialog | None = None
         self._sent: Recipe | None = None  # What the open form waits for.
+        self._tried: Recipe | None = None  # What it shows as wrong.
         self._source: Source | None = None  # What it is for.
         document.on(("recipe", "pending", "problems"), self._follow)
 
@@ -76,7 +77,7 @@ class InputsForm(QObject):
         snapshot = self._document.snapshot
         is_shown = self._document.rejected != recipe and snapshot is not None
         known = snapshot.model.inputs if is_shown and snapshot is not None else ()
-        self._source, self._sent = recipe.source, None
+        self._source, self._sent, self._tried = recipe.source, None, None
         self._dialog = dialog = InputsDialog(
             names,
             known,
@@ -124,13 +125,19 @@ class InputsForm(QObject):
         if refused != sent or not document.problems:
             dialog.accept()
         elif document.problems[0].code in ("", "give-inputs", "change-inputs"):
+            self._tried = sent
             dialog.show_problem(document.problems[0])
         else:
             # It has a remedy of its own.
             dialog.reject()
 
     def _forget(self) -> None:
-        self._dialog = self._sent = None
+        tried, shown = self._tried, self._document.recipe
+        is_left = tried is not None and self._document.rejected == tried
+        if is_left and shown is not None and shown.source == self._source:
+            # The model is shown as it was: nothing is wrong with that.
+            self._document.clear_problems()
+        self._dialog = self._sent = self._tried = None
 
 
 # --- Commands for the file that the open model's parameters are loaded from ---

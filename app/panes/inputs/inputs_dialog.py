@@ -354,7 +354,8 @@ class InputsDialog(Dialog):
         self.ranges.mark(problem.where)
         at, of_model = next((row for row in self._rows if row.name == problem.where), None), False
         words = in_window(problem)
-        if "--input " in problem.todo or "--dim " in problem.todo:
+        names_option = "--input " in problem.todo or "--dim " in problem.todo
+        if names_option or problem.code in ("give-inputs", "change-inputs"):
             # The form that the remedy leads to is this one.
             words = msgspec.structs.replace(words, todo="")
         if at is not None or problem.where.startswith("--"):

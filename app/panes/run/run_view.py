@@ -578,7 +578,7 @@ class RunView(Pane):
         else:
             about = _(
                 "Run (F5) compiles the module, runs it on the inputs, and compares its outputs "
-                "and each node with torch."
+                "and nodes with the reference."
             )
             self.empty.set_text(_("Not run yet"), f"{about}\n{self._slow}".rstrip())
 

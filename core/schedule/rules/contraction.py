@@ -340,12 +340,20 @@ def lay_out_sums(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> N
     axes = [f"i{each}" for each in range(len(found.spatial))]
     left = axes[tile.vector]
     outer = [f"{each} // {tile.width}" if each == left else each for each in axes]
+    why = reason("the sums get the same layout; otherwise each would be stored by itself")
+    _map_sums(writing, found.block, axes, (*outer, f"{left} % {tile.width}"), why)
+
+
+def _map_sums(
+    writing: ScheduleRecorder, block: str, axes: Sequence[str], made: Sequence[str], why: Reason
+) -> None:
+    """Change the layout of the sums of a block: from its `axes` to others, made of these."""
     writing.do(
         "transform_layout",
-        reason("the sums get the same layout; otherwise each would be stored by itself"),
-        block=At(found.block),
-        buffer=str(writing.block(At(found.block)).writes[0].source.name),
-        index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {left} % {tile.width}",
+        why,
+        block=At(block),
+        buffer=str(writing.block(At(block)).writes[0].source.name),
+        index_map=f"{', '.join(axes)} -> {', '.join(made)}",
     )
 
 
@@ -455,20 +463,15 @@ def _flatten(writing: ScheduleRecorder, machine: Machine) -> None:
         for name, extent in zip(names[found.rank :], product.reduced, strict=True)
         if extent > 1
     ]
-    spatial = ", ".join(names[: found.rank])
+    spatial = names[: found.rank]
     why = reason("rows and columns are one axis: its length is a multiple of the lanes")
     for block, axes, kept in (
-        (product.block, ", ".join(names), ", ".join([*made, *summed])),
-        (last, spatial, ", ".join(made)),
+        (product.block, names, (*made, *summed)),
+        (last, spatial, made),
     ):
-        writing.do("transform_block_layout", why, block=At(block), index_map=f"{axes} -> {kept}")
-    writing.do(
-        "transform_layout",
-        reason("the sums have that axis as well"),
-        block=At(product.block),
-        buffer=str(writing.block(At(product.block)).writes[0].source.name),
-        index_map=f"{spatial} -> {', '.join(made)}",
-    )
+        index_map = f"{', '.join(axes)} -> {', '.join(kept)}"
+        writing.do("transform_block_layout", why, block=At(block), index_map=index_map)
+    _map_sums(writing, product.block, spatial, made, reason("the sums have that axis as well"))
 
 
 def _has_planes(found: Reduction, product: Contraction, machine: Machine) -> bool:

@@ -412,16 +412,16 @@ def _fill(writing: ScheduleRecorder, block: str, around: int, lanes: int, stride
 
     `stride`: distance of the elements that are read together; they are stored side by side.
     """
-    written = [block]
-    if len(writing.loops(block)) > around:
-        before = set(writing.blocks())
-        try:
-            fill_apart(writing, block, around)
-        except StepFailed:
-            # TVM does not where a tile overlaps the next one: each element is tested then.
-            if stride < 2:
-                return
-        written += [each for each in writing.blocks() if each not in before]
+    if len(writing.loops(block)) == around:
+        return
+    before = set(writing.blocks())
+    try:
+        fill_apart(writing, block, around)
+    except StepFailed:
+        # TVM does not where a tile overlaps the next one: each element is tested then.
+        if stride < 2:
+            return
+    written = [block, *(each for each in writing.blocks() if each not in before)]
     if stride < 2:
         copy_rows(writing, block, lanes)
         return

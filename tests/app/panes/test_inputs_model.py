@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QDialogButtonBox
+from PySide6.QtWidgets import QDialogButtonBox, QWidget
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.panes.inputs.commands import InputsForm
 from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
 from lowerscope.app.panes.inputs.model import SETTLE_MS, Inputs, with_inputs
 from lowerscope.core.files.sources import MANY_SAMPLES
@@ -246,8 +247,31 @@ def test_an_array_brings_its_own_shape_unless_one_is_written(qtbot: QtBot) -> No
 def test_the_form_does_not_lead_to_itself(qtbot: QtBot) -> None:
     dialog = InputsDialog(["x"], _known("x"), (), 0)
     qtbot.addWidget(dialog)
-    dialog.show_problem(Problem(what="it fails", todo="check the shapes: --input x=1:float32"))
-    assert dialog.row("x").wrong.text() == "it fails."
+    own = Problem(what="it fails", todo="check the shapes: --input x=1:float32")
+    # That of a child names the window's commands.
+    child = Problem(what="it fails", todo="check the shapes: Edit → Inputs…", code="change-inputs")
+    for problem in (own, child):
+        dialog.show_problem(problem)
+        assert dialog.row("x").wrong.text() == "it fails."
+
+
+def test_inputs_that_fail_leave_no_problem_once_the_form_is_cancelled(
+    bench: Bench, qtbot: QtBot
+) -> None:
+    open_with(bench)
+    window = QWidget()
+    qtbot.addWidget(window)
+    form = InputsForm(bench.document, window)
+    form.edit()
+    (dialog,) = window.findChildren(InputsDialog)
+    dialog.row("x").shape.setText("3")
+    _press_ok(dialog)
+    fails = Problem(what="it fails", code="change-inputs", choices=("x",))
+    bench.sent(SnapshotQuery).refuse(fails)
+    assert bench.document.problems == (fails,)
+    dialog.reject()
+    assert bench.document.problems == ()
+    assert bench.document.recipe == RECIPE
 
 
 def test_what_is_left_alone_is_not_said(qtbot: QtBot) -> None:
