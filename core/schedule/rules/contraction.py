@@ -345,7 +345,11 @@ def lay_out_sums(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> N
 
 
 def _map_sums(
-    writing: ScheduleRecorder, block: str, axes: Sequence[str], made: Sequence[str], why: Reason
+    writing: ScheduleRecorder,
+    block: str,
+    axes: Sequence[str],
+    made: Sequence[str],
+    why: str | Reason,
 ) -> None:
     """Change the layout of the sums of a block: from its `axes` to others, made of these."""
     writing.do(
