@@ -8,7 +8,7 @@ import random
 import signal
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -92,6 +92,8 @@ class Killing:
             # The next one is there: until then, all seems to be as it was.
             assert wait_until(lambda: client.pid not in (None, group), PATIENCE), self._state()
         self.settle()
+        if activity == "tuning" and self.document.recipe != decided[0]:
+            self._undo_tuned()
         recipe, *others, selection = self._decided()
         assert self.document.recipe == recipe == decided[0], self._state()
         assert others == [*decided[1:-1]], self._state()
@@ -100,6 +102,17 @@ class Killing:
             assert selection == decided[-1], self._state()
         _, alive = psutil.wait_procs(processes, timeout=30)
         assert not alive, (alive, self._state())
+
+    def _undo_tuned(self) -> None:
+        """Take back what a tuning kept as it was stopped: the best found, a change of its own."""
+        recipe = self.document.recipe
+        assert recipe is not None
+        assert recipe.schedules[-1].variant == "tuned", self._state()
+        self.document.undo()
+        self.settle()
+        # That it can be redone is all that is left of it.
+        assert self.document.history.redo[0] == recipe, self._state()
+        self.document.set(history=replace(self.document.history, redo=()))
 
     def _client_for(self, activity: Activity) -> EngineClient:
         engine, worker = self.processes.engine, self.processes.worker
