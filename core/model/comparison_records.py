@@ -397,14 +397,17 @@ def fastest(variants: Sequence[Variant]) -> tuple[Variant, ...]:
     """Return the variant with the shortest time among those with no `FAILING` verdict.
 
     There are several where their times differ by less than their spread; there is none where only
-    one has run.
+    one has run, or where the shortest time is unreliable.
     """
     ran = [each for each in variants if each.record is not None and each.problem is None]
     right = [each for each in ran if each.record and each.record.verdict not in FAILING]
     if len(ran) < 2 or not right:
         return ()
     best = min(right, key=lambda each: 0.0 if each.record is None else each.record.tvm_ms)
-    return tuple(each for each in right if each is best or not can_be_told(best, each))
+    reliable = [each for each in right if each.record and is_reliable(each.record.times)]
+    if best not in reliable:
+        return ()
+    return tuple(each for each in reliable if each is best or not can_be_told(best, each))
 
 
 def can_be_told(one: Variant, other: Variant) -> bool:

@@ -147,18 +147,24 @@ class _Body:
 def _body(nest: Nest, machine: Machine) -> _Body:
     flat = [each for each in nest.moving if each.kind in ("vectorized", "unrolled")]
     rolled = [each for each in nest.moving if each not in flat]
-    size = nest.operations + len(nest.accesses) + 1
+    lanes = next((each for each in flat if each.kind == "vectorized"), None)
+    fits = max(1, machine.vector_bytes // max((each.size for each in nest.accesses), default=4))
+    unrolled = math.prod(each.extent for each in flat if each.kind == "unrolled")
+    size = unrolled * (nest.operations + len(nest.accesses) + 1)
     while len(rolled) > 1 and rolled[-1].kind == "serial":
-        size *= rolled[-1].extent
-        if size * math.prod(each.extent for each in flat if each.kind == "unrolled") > _SHORT:
+        loop = rolled[-1]
+        # Of the steps that LLVM unrolls, it makes whole vectors only.
+        becomes_vectors = (
+            lanes is None and loop.extent % fits == 0 and _is_vectorized_by_llvm(nest, loop)
+        )
+        size *= loop.extent // fits if becomes_vectors else loop.extent
+        if size > _SHORT:
             break
+        lanes = loop if becomes_vectors else lanes
         flat.append(rolled.pop())
-    vectors = [each for each in flat if each.kind == "vectorized"]
-    lanes = vectors[0] if vectors else None
     if lanes is None and rolled and _is_vectorized_by_llvm(nest, rolled[-1]):
         lanes = rolled[-1]
-    size = max((each.size for each in nest.accesses), default=4)
-    width = 1 if lanes is None else min(lanes.extent, max(1, machine.vector_bytes // size))
+    width = 1 if lanes is None else min(lanes.extent, fits)
     return _Body(nest, tuple(rolled), tuple(flat), lanes, width)
 
 

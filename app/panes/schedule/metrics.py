@@ -523,6 +523,7 @@ class VariantTable(SeenPage):
         measured, before = measurements.measured(of), measurements.measured(of.unscheduled)
         best = measurements.best
         is_best = best is not None and best[0] == of and bool(of.primitives)
+        is_best = is_best and measured is not None and not measured.disturbed
         time, faster, bar = NONE, Cell(""), Cell("")
         disturbed = ""
         if measured is not None:

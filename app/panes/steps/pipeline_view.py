@@ -604,9 +604,9 @@ class PipelineView(Pane):
         if not made:
             return self._nothing(section) if not lines else ""
         wanted, shown = self._document.wanted, self._document.recipe
-        if section == "passes" and wanted is not None and wanted != shown:
+        if section != "translate" and wanted is not None and wanted != shown:
             # The lines are those of the previous pipeline.
-            return _("in progress…")
+            return _("in progress…") if section == "passes" else _("outdated")
         time = sum(line.milliseconds or 0.0 for line in lines if not line.depth)
         text = duration_text(time) if time else ""
         if section == "translate":

@@ -309,3 +309,18 @@ def test_symbolic_extents_have_no_warnings() -> None:
     a = te.placeholder((n,), name="A")
     function = te.create_prim_func([a, te.compute((n,), lambda i: a[i] + 1.0, name="C")])
     assert advice(function, MACHINE, CACHES) == ()
+
+
+def test_a_short_loop_that_llvm_vectorizes_is_as_fast_as_one_that_is_vectorized() -> None:
+    rates = rates_here(make_target("native", 2), None)
+    sch = Schedule(product(512, 512, 512))
+    block = sch.get_sblock("C")
+    i, j, k = sch.get_loops(block)
+    (i0, i1), (j0, j1), (k0, k1) = (
+        sch.split(loop, [None, size]) for loop, size in ((i, 32), (j, 32), (k, 4))
+    )
+    sch.reorder(i0, j0, k0, i1, k1, j1)
+    before = predicted_ms(function_of(sch), rates)
+    sch.vectorize(j1)
+    after = predicted_ms(function_of(sch), rates)
+    assert before == pytest.approx(after, rel=0.1)
