@@ -515,8 +515,6 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
         names = listed([each.name for each in best])
         if len(best) == 1:
             lines.append(_("Fastest: {names}", names=names))
-        elif any(each.record and unreliable_text(each.record.times) for each in best):
-            lines.append(_("Fastest: {names} (the times are unreliable)", names=names))
         else:
             lines.append(_("Fastest: {names} (within measurement noise)", names=names))
     if records and records[0].times is not None:

@@ -54,6 +54,15 @@ REUSE = 8
 _SSE = 16
 """Bytes of a vector register, and number of these, of a processor without fused multiply-adds."""
 
+_NEAR = 1 << 19
+"""Bytes that fit into the cache of a core."""
+
+_NEAREST = 1 << 15
+"""Bytes that fit into its first-level cache."""
+
+_FAR = 2
+"""Cycles to read a register from beyond that."""
+
 _TESTED = 0.5
 """Speed of sums of which each is tested for whether it exists: they are kept in memory."""
 
@@ -191,8 +200,9 @@ def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> f
     number of tiles is wasted, and threads without a tile wait.
     """
     sums, values = tile.registers, tile.registers // tile.vectors
+    reads = tile.vectors * _cycles_to_read(found, tile, lanes) + values
     # Fewer reads for each sum are better even where they are hidden.
-    worth = sums / max(sums, tile.vectors + values, LATENCY) - 0.1 * (tile.vectors + values) / sums
+    worth = sums / max(sums, reads, LATENCY) - 0.1 * (tile.vectors + values) / sums
     rest = _with_rest(found, tile)
     if rest and found.is_plain:
         other = 1 - lanes.read
@@ -226,6 +236,15 @@ def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> f
     if found.work >= WORTH_THREADS:
         worth *= tiles / (math.ceil(tiles / machine.threads) * machine.threads)
     return worth
+
+
+def _cycles_to_read(found: Contraction, tile: Tile, lanes: _Lanes) -> int:
+    """Return the cycles to read a register for the lanes, which tile after tile reads again."""
+    is_read_again = any(
+        found.spatial[axis] > tile.cuts.get(axis, 1) for axis in _reused(found, lanes)
+    )
+    size = math.prod(found.reduced) * tile.width * bytes_of(found.dtype)
+    return _FAR if is_read_again and size > _NEAREST else 1
 
 
 def _with_rest(found: Contraction, tile: Tile) -> list[int]:
@@ -410,12 +429,6 @@ def _is_worth_threads(writing: ScheduleRecorder, loops: tuple[At, ...]) -> bool:
 
 _ORDERED = 4
 """Number of axes beyond which there are too many orders to try."""
-
-_NEAR = 1 << 19
-"""Bytes that fit into the cache of a core."""
-
-_NEAREST = 1 << 15
-"""Bytes that fit into its first-level cache."""
 
 _WIDE = 4
 """Registers along the lanes of a tile of a convolution of single pixels."""

@@ -43,7 +43,7 @@ def framed(payload: bytes) -> bytes:
         (HELLO + bytes(range(7, 200, 3)), "expected a frame, found b'\\x07\\n"),
         (HELLO + framed(b"\xc1\x00\xff"), "a frame holds no message"),
         (HELLO + framed(NESTED), "maximum recursion depth"),
-        (HELLO + BAD_TEXT, "can't decode byte 0xff"),
+        (HELLO + BAD_TEXT, "a frame holds no message"),
         (HELLO + encode_frame(Ready(1.0)) + framed(b""), "a frame holds no message"),
     ],
     ids=[

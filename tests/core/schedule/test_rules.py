@@ -142,6 +142,14 @@ def test_no_sum_is_tested_for_whether_it_exists(rows: int) -> None:
     assert "T.where" not in body
 
 
+def test_columns_that_do_not_fit_into_the_nearest_cache_serve_several_rows() -> None:
+    """Read again for each of 197 rows, which is a prime, they would come from the next cache."""
+    for terms, is_padded in ((1536, True), (24, False)):
+        function = product(197, 384, terms, "float32", transposed=False, relu=True)
+        ruled, _scheduled = scheduled_by_rule(function, WIDEST)
+        assert ("pad_einsum" in [each.name for each in ruled.primitives]) == is_padded
+
+
 def test_the_model_is_scheduled_by_rules_but_for_what_has_a_schedule(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
