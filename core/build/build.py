@@ -6,6 +6,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,8 +18,10 @@ from tvm.ir.instrument import PassInstrument
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.ir.relax import bound_in, operator_of, own_function, relax_functions
 from lowerscope.core.ir.script import function_script
+from lowerscope.core.ir.tensorir import collected
 from lowerscope.core.model.module_steps import PassRecord
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.run_records import MemoryRecord, Storage, StoredTensor
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.passes.recording import (
@@ -78,6 +81,65 @@ def compile_function(name: str, function: tirx.PrimFunc, target: tvm.target.Targ
     """Return TVM's executable of a single function: the code that it has in a whole module."""
     variable = tvm.ir.GlobalVar(name)
     return compiled(tvm.IRModule({variable: function.with_attr("global_symbol", name)}), target)
+
+
+# --- LLVM's work, which is most of a build: by several threads, each with functions of its own ---
+
+_CODEGEN = "target.build.llvm"
+_TVM = tvm.get_global_func(_CODEGEN)
+
+_FEWEST = 4
+"""Functions that are worth a thread."""
+
+
+def _codegen(module: tvm.IRModule, target: tvm.target.Target) -> Any:
+    """Return LLVM's module for functions after all passes; it may import others with the rest."""
+    # Those that are alike have similar names, and are spread over the threads.
+    functions = sorted(module.functions_items(), key=lambda each: str(each[0].name_hint))
+    count = min(MACHINE, len(functions) // _FEWEST)
+    if count < 2 or any(_calls(each, module) for _name, each in functions):
+        return _TVM(module, target)
+    parts = [tvm.IRModule(dict(functions[at::count]), attrs=module.attrs) for at in range(count)]
+    with ThreadPoolExecutor(count) as threads:
+        first, *others = threads.map(lambda each: _TVM(each, target), parts)
+    for each in others:
+        first.import_module(each)
+    return first
+
+
+def _calls(function: tirx.PrimFunc, module: tvm.IRModule) -> bool:
+    """Return whether a function calls another of its module, which LLVM then links to it."""
+    names = {str(each.name_hint) for each in module.get_global_vars()}
+    for call in collected(function.body, tvm.ir.Call):
+        by_name = call.args[0] if call.args else None
+        if isinstance(call.op, tvm.ir.GlobalVar):
+            return True
+        if isinstance(by_name, tvm.ir.StringImm) and str(by_name.value) in names:
+            return True
+    return False
+
+
+tvm.register_global_func(_CODEGEN, _codegen, override=True)
+
+
+def llvm_modules(module: Any) -> list[Any]:
+    """Return the modules of LLVM among a compiled module and those that it imports."""
+    found = [module] if module.kind == "llvm" else []
+    return [*found, *(inner for each in module.imports for inner in llvm_modules(each))]
+
+
+def make_machine_code(module: Any) -> None:
+    """Make the machine code of a compiled module; each of its functions would do so when called."""
+
+    def make(part: Any) -> None:
+        # The first function that is asked for makes the code of all.
+        symbol = str(part["get_func_names"]()[0])
+        part.get_function(symbol.removeprefix("__tvm_ffi_"))
+
+    found = llvm_modules(module)
+    if len(found) > 1:
+        with ThreadPoolExecutor(len(found)) as threads:
+            list(threads.map(make, found))
 
 
 def without_kills(module: tvm.IRModule) -> tvm.IRModule:

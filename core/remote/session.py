@@ -24,6 +24,7 @@ import tvm
 from tvm import relax, rpc
 from tvm.rpc import base
 
+from lowerscope.core.build.build import llvm_modules
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.machines import Remote, ServerKey, server_command, tracker_address
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
@@ -499,7 +500,7 @@ def _as_llvm(session: Session, executable: relax.VMExecutable) -> Any:
         return load(path)
 
     module = session.call(_("loading the model"), loaded)
-    for imported in executable.mod.imports:
+    for imported in llvm_modules(executable.mod):
         library = _upload_llvm(session, imported)
         session.call(_("loading the model"), partial(module.import_module, library))
     return module

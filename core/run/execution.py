@@ -17,6 +17,7 @@ import tvm
 from torch.nn.parameter import is_lazy
 from tvm import relax
 
+from lowerscope.core.build.build import make_machine_code
 from lowerscope.core.lowering.values import held_from
 from lowerscope.core.model.problems import (
     TVM_ERRORS,
@@ -53,6 +54,7 @@ def virtual_machine(executable: relax.VMExecutable) -> relax.VirtualMachine:
     codeless = len(imported) == 1 and imported[0].kind == "c"
     if codeless and not imported[0].inspect_source().strip(" ;\n"):
         return relax.VirtualMachine(executable.mod, tvm.cpu())
+    make_machine_code(executable.mod)
     return relax.VirtualMachine(executable, tvm.cpu())
 
 

@@ -19,12 +19,13 @@ from lowerscope.core.build.assembly import (
     LlvmFunction,
     Origins,
     assembly_of,
+    entry_of,
     functions_of,
     make_twin,
     origins_of,
     piece_of,
 )
-from lowerscope.core.build.build import FIRST_FOR_TENSORIR, compile_function
+from lowerscope.core.build.build import FIRST_FOR_TENSORIR, compile_function, llvm_modules
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.ir.relax import BUILTIN
@@ -40,7 +41,7 @@ from lowerscope.core.stages import Stages
 
 @dataclass(frozen=True)
 class Library:
-    """The code of TensorIR functions: LLVM IR, whole and by function."""
+    """The code of TensorIR functions in a module of LLVM: LLVM IR, whole and by function."""
 
     text: str
     functions: Mapping[str, LlvmFunction]
@@ -70,9 +71,9 @@ def compiled(stages: Stages, name: str, moment: Moment | None = None) -> Compile
     if moment is None or moment.section != "schedule":
         key = key_of("library", stages.build_key)
         build = stages.recorded
-        imports = build.built.executable.mod.imports
-        library = stages.keep("library", key, lambda: _library(imports), _size)
-        return CompiledFunctions(stages.build_key, build.tensorir, library)
+        module = build.built.executable.mod
+        libraries = stages.keep("library", key, lambda: _libraries(module), _size)
+        return CompiledFunctions(stages.build_key, build.tensorir, _with_code(libraries, name))
     function = prim_funcs_of(stages.module_at(moment)).get(name)
     if function is None:
         return CompiledFunctions("", {}, Library("", {}))
@@ -81,10 +82,11 @@ def compiled(stages: Stages, name: str, moment: Moment | None = None) -> Compile
     function = with_cancellations(tvm.IRModule({name: function}))[name]
     key = key_of("alone", stages.moment_key(moment), moment, name, str(stages.target))
     alone = stages.keep("library", key, lambda: _alone(stages, name, function), _size)
+    library = _with_code(alone, name)
     about = _("by itself, after step {index} of its schedule", index=moment.index)
     if not moment.index:
         about = _("by itself, before it is scheduled")
-    return CompiledFunctions(key, {name: function}, alone, about)
+    return CompiledFunctions(key, {name: function}, library, about)
 
 
 def twin_of(stages: Stages, made: CompiledFunctions, name: str) -> LineTable:
@@ -94,11 +96,11 @@ def twin_of(stages: Stages, made: CompiledFunctions, name: str) -> LineTable:
     return stages.keep("twin", key, lambda: make_twin(name, function, stages.target))
 
 
-def _size(library: Library) -> int:
-    return 4 * len(library.text)
+def _size(libraries: Sequence[Library]) -> int:
+    return 4 * sum(len(each.text) for each in libraries)
 
 
-def _alone(stages: Stages, name: str, function: tirx.PrimFunc) -> Library:
+def _alone(stages: Stages, name: str, function: tirx.PrimFunc) -> tuple[Library, ...]:
     try:
         built = compile_function(name, function, stages.target).mod
     except TVM_ERRORS as error:
@@ -108,15 +110,18 @@ def _alone(stages: Stages, name: str, function: tirx.PrimFunc) -> Library:
             todo=_("Undo the last step; the log has TVM's whole message"),
             details=str(error),
         ) from error
-    return _library((built, *built.imports))
+    return _libraries(built)
 
 
-def _library(modules: Iterable[Any]) -> Library:
-    texts = [each.inspect_source("ll") for each in modules if each.kind == "llvm"]
-    functions: dict[str, LlvmFunction] = {}
-    for text in texts:
-        functions.update(functions_of(text))
-    return Library("\n".join(texts), functions)
+def _libraries(module: Any) -> tuple[Library, ...]:
+    texts = [each.inspect_source("ll") for each in llvm_modules(module)]
+    return tuple(Library(text, functions_of(text)) for text in texts)
+
+
+def _with_code(libraries: Sequence[Library], name: str) -> Library:
+    """Return the library with the code of a function; an empty one if none has it."""
+    entry = entry_of(name)
+    return next((each for each in libraries if entry in each.functions), Library("", {}))
 
 
 def code_alone(
@@ -128,7 +133,8 @@ def code_alone(
 
     Raises `LowerscopeError` if TVM cannot compile it.
     """
-    library = stages.keep("library", key, lambda: _alone(stages, name, function), _size)
+    alone = stages.keep("library", key, lambda: _alone(stages, name, function), _size)
+    library = _with_code(alone, name)
     piece = piece_of(library.functions, name)
     if view == "llvm":
         return "\n".join(line.text for each in piece for line in each.lines)
