@@ -112,6 +112,28 @@ def test_the_search_finds_sections_and_marks_the_words(opened: Opened) -> None:
 
 
 @pytest.mark.x
+def test_keys_move_between_the_parts_of_the_window(opened: Opened) -> None:
+    window = opened.window
+    window.page.setFocus()
+    window.show_page("course")
+    parts = (window.course.write, window.search, window.list, window.page)
+    for key, modifier in (
+        (Qt.Key.Key_F6, Qt.KeyboardModifier.NoModifier),
+        (Qt.Key.Key_Tab, Qt.KeyboardModifier.ControlModifier),
+    ):
+        for part in parts:
+            QTest.keyClick(window.focusWidget(), key, modifier)
+            assert part.hasFocus()
+        for part in (*reversed(parts[:-1]), parts[-1]):
+            QTest.keyClick(window.focusWidget(), key, modifier | Qt.KeyboardModifier.ShiftModifier)
+            assert part.hasFocus()
+    # Without its row, the course has no part below the page.
+    window.show_page("tour")
+    QTest.keyClick(window.focusWidget(), Qt.Key.Key_F6)
+    assert window.search.hasFocus()
+
+
+@pytest.mark.x
 def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> None:
     window = opened.window
     alt = Qt.KeyboardModifier.AltModifier
