@@ -158,8 +158,8 @@ class PaneCommands(QObject):
         panes = self._panes()
         if panes is not None:
             last = self._in_modes.get(key, "")
-            name = last if last and panes.by_name[last].isVisible() else FIRST[key]
-            self.enter(panes.by_name[name])
+            if not (last and self.enter(panes.by_name[last])):
+                self.enter_first()
 
     # Showing and closing
 

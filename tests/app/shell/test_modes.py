@@ -52,6 +52,11 @@ def test_the_fx_graph_has_no_place_where_the_source_builds_a_module(window: Main
     module = msgspec.structs.replace(RECORDS, fx=())
     document.set(snapshot=module)
     assert seen(window) == ["model", "relax", "tensorir"]
+    # The keys of the mode begin in one of the others.
+    for mode in ("run", "explore"):
+        window.commands.action(f"mode-{mode}").trigger()
+    focus = window.focusWidget()
+    assert any(window.panes.by_name[each].isAncestorOf(focus) for each in seen(window))
     room = window.panes.relax.width()
     # Where FX has to share a place, Relax keeps it.
     window.resize(900, 700)
