@@ -62,10 +62,15 @@ def in_window(problem: Problem) -> Problem:
     return msgspec.structs.replace(problem, where=where, todo=f"{todo[:1].upper()}{todo[1:]}")
 
 
+def line_in_window(text: str) -> str:
+    """Return a text whose remedy names no option of the command line."""
+    return _replaced(text, REMEDIES)
+
+
 def note_in_window(note: Note) -> Note:
     """Return a note whose place and remedy name no option of the command line."""
-    where, todo = _replaced(note.where, _PLACES), _replaced(note.todo, REMEDIES)
-    return msgspec.structs.replace(note, where=where, todo=todo)
+    where = _replaced(note.where, _PLACES)
+    return msgspec.structs.replace(note, where=where, todo=line_in_window(note.todo))
 
 
 def _replaced(text: str, patterns: tuple[tuple[str, str], ...]) -> str:
