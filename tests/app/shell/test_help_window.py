@@ -134,6 +134,25 @@ def test_keys_move_between_the_parts_of_the_window(opened: Opened) -> None:
 
 
 @pytest.mark.x
+def test_tab_goes_to_the_links_that_are_visible(opened: Opened) -> None:
+    window, page = opened.window, opened.window.page
+    window.show_page("course")
+    page.setFocus()
+    QTest.keyClick(page, Qt.Key.Key_Tab)
+    first = page.textCursor().selectedText()
+    window.show_page("course", "the-perceptron")
+    QTest.keyClick(page, Qt.Key.Key_Tab)
+    assert page.textCursor().selectedText().startswith("lowerscope run sample:fashion_mlp --params")
+    QTest.keyClick(page, Qt.Key.Key_Tab)
+    assert page.textCursor().selectedText().startswith("lowerscope show sample:fashion_mlp")
+    QTest.keyClick(page, Qt.Key.Key_Tab, Qt.KeyboardModifier.ShiftModifier)
+    assert page.textCursor().selectedText().startswith("lowerscope run sample:fashion_mlp --params")
+    page.verticalScrollBar().setValue(0)
+    QTest.keyClick(page, Qt.Key.Key_Tab)
+    assert page.textCursor().selectedText() == first
+
+
+@pytest.mark.x
 def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> None:
     window = opened.window
     alt = Qt.KeyboardModifier.AltModifier
