@@ -130,7 +130,7 @@ class Field(QAbstractButton):
         return QSize(min(self._least, self.sizeHint().width()), _FIELD_HEIGHT)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        self._ring = came_by_keyboard(event)
+        self._ring = came_by_keyboard(event, self._ring)
         super().focusInEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -266,7 +266,7 @@ class Pill(QAbstractButton):
         self._turning.stop()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        self._ring = came_by_keyboard(event)
+        self._ring = came_by_keyboard(event, self._ring)
         super().focusInEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -425,7 +425,7 @@ class SegmentedSwitch(QWidget):
         return self.sizeHint()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        self._ring = came_by_keyboard(event)
+        self._ring = came_by_keyboard(event, self._ring)
         super().focusInEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -587,7 +587,7 @@ class SearchField(QAbstractButton):
         return QSize(304, 22)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        self._ring = came_by_keyboard(event)
+        self._ring = came_by_keyboard(event, self._ring)
         super().focusInEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -26,13 +26,20 @@ _BY_KEYBOARD = {
     Qt.FocusReason.ShortcutFocusReason,
 }
 
+_BACK = {
+    Qt.FocusReason.ActiveWindowFocusReason,
+    Qt.FocusReason.PopupFocusReason,
+    Qt.FocusReason.MenuBarFocusReason,
+}
+"""Reasons of a widget that had the focus before another window or a menu was open."""
+
 _RINGED = (QAbstractScrollArea, QLabel, QTabBar)
 """Lists, tables, texts, graphs, links and tabs, which do not show the focus themselves."""
 
 
-def came_by_keyboard(event: QFocusEvent) -> bool:
-    """Return whether the focus was moved by a key."""
-    return event.reason() in _BY_KEYBOARD
+def came_by_keyboard(event: QFocusEvent, before: bool) -> bool:
+    """Return whether the focus was moved by a key, or as `before` if it is only back."""
+    return before if event.reason() in _BACK else event.reason() in _BY_KEYBOARD
 
 
 @cache

@@ -154,6 +154,22 @@ class MarkdownView(QTextBrowser):
         picture.setDevicePixelRatio(ratio)
         return picture
 
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Go to the next link, counted from the visible part if no visible one is current."""
+        cursor, room = self.textCursor(), self.viewport().rect()
+        if not (cursor.hasSelection() and room.intersects(self.cursorRect())):
+            # Places are found in a text that is laid out to its end, and inside of its margins.
+            self.document().size()
+            side = round(MARGIN + CODE_PADDING)
+            text = room.adjusted(side, 0, -side, 0)
+            edge = self.cursorForPosition(text.topLeft() if forward else text.bottomRight())
+            # Qt begins at a selection, or else at the beginning or the end of the text.
+            moves = QTextCursor.MoveOperation
+            move = moves.PreviousCharacter if forward else moves.NextCharacter
+            edge.movePosition(move, QTextCursor.MoveMode.KeepAnchor)
+            self.setTextCursor(edge)
+        return super().focusNextPrevChild(forward)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if "![" in self._text and self.viewport().width() != self._room:

@@ -61,7 +61,8 @@ class PaneTab(QAbstractButton):
         self.setText(label)
         self.setAccessibleName(label)
         self.setCheckable(True)
-        self._ring = False
+        # A click does not give it the focus.
+        self._ring = True
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.clicked.connect(self._choose)
@@ -82,7 +83,7 @@ class PaneTab(QAbstractButton):
         return round(metrics.horizontalAdvance(self.text()) + 2 * _PAD)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        self._ring = came_by_keyboard(event)
+        self._ring = came_by_keyboard(event, self._ring)
         super().focusInEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

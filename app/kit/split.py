@@ -90,7 +90,8 @@ class SplitLine(QSplitterHandle):
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
-        self._show_ring(came_by_keyboard(event))
+        # A click does not give it the focus.
+        self._show_ring(came_by_keyboard(event, True))
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         super().focusOutEvent(event)

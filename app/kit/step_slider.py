@@ -196,7 +196,7 @@ class StepSlider(QAbstractSlider):
         self.update()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        self._ring = came_by_keyboard(event)
+        self._ring = came_by_keyboard(event, self._ring)
         super().focusInEvent(event)
         self.update()
 

@@ -28,6 +28,7 @@ class Help(QObject):
 
     Args:
         approve: Calls a function with a recipe once the user has approved its files.
+        enter: Gives the keyboard focus to a pane.
     """
 
     def __init__(
@@ -35,11 +36,13 @@ class Help(QObject):
         host: Host,
         document: Document,
         approve: Callable[[Recipe, Callable[[Recipe], object]], None],
+        enter: Callable[[str], object],
     ) -> None:
         super().__init__(host.widget)
         self._host = host
         self._document = document
         self._approve = approve
+        self._enter = enter
         self._function = ""  # Id of the function that a command names.
         document.on(("snapshot", "pending"), self._select_function)
         self.shown: HelpWindow | None = None
@@ -96,6 +99,7 @@ class Help(QObject):
                 pane.set_current(view.page)
             # On a small screen, the help covers the window that now shows the recipe.
             self._host.widget.activateWindow()
+            self._enter(view.pane)
 
         self._approve(recipe, go)
 

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -225,8 +226,22 @@ class HelpWindow(QWidget):
             ("Ctrl+F", self._begin_search),
             ("F1", self._show_contents),
             ("Escape", self._leave),
+            ("F6", partial(self._go_to_part, 1)),
+            ("Ctrl+Tab", partial(self._go_to_part, 1)),
+            ("Shift+F6", partial(self._go_to_part, -1)),
+            ("Ctrl+Shift+Tab", partial(self._go_to_part, -1)),
         ):
             QShortcut(QKeySequence(keys), self).activated.connect(act)
+
+    def _go_to_part(self, step: int) -> None:
+        """Give the focus to the next part: the search, the list, the page, or the row below it."""
+        parts = [self.search, self.list, self.page]
+        if self.course.isVisible():
+            parts.append(self.course.write)
+        focus = self.focusWidget()
+        # The buttons above the page are between the list and the page.
+        here = parts.index(focus) if focus in parts else 2 - (step > 0)
+        parts[(here + step) % len(parts)].setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     # Pages
 

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.commands import Command, Commands, available
-from lowerscope.app.kit.pane import Pane
+from lowerscope.app.kit.pane import Pane, PaneTab
 from lowerscope.app.shell.modes import MODES
 from lowerscope.core.model.texts import _
 
@@ -158,8 +158,8 @@ class PaneCommands(QObject):
         panes = self._panes()
         if panes is not None:
             last = self._in_modes.get(key, "")
-            name = last if last and panes.by_name[last].isVisible() else FIRST[key]
-            self.enter(panes.by_name[name])
+            if not (last and self.enter(panes.by_name[last])):
+                self.enter_first()
 
     # Showing and closing
 
@@ -238,7 +238,8 @@ def _holds(place: QWidget, widget: QWidget | None) -> bool:
 def _target(place: QWidget) -> QWidget | None:
     """Return the widget of a pane that gets the focus: the content of its page, not its header.
 
-    A graph, a list or a text comes before the fields and buttons above it.
+    A graph, a list or a text comes before the fields and buttons above it, and the current tab
+    where the page has nothing yet.
     """
     from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 
@@ -255,7 +256,8 @@ def _target(place: QWidget) -> QWidget | None:
         if found:
             break
     content = (each for each in found if isinstance(each, QAbstractScrollArea | GraphCanvas))
-    return next(content, found[0] if found else None)
+    tabs = (each for each in found if isinstance(each, PaneTab))
+    return next(content, next(tabs, found[0] if found else None))
 
 
 # --- Keyboard equivalents of mouse actions: sorting by a column, and showing tool tips ---

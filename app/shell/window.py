@@ -200,7 +200,12 @@ class MainWindow(QMainWindow):
         self.code_commands = CodeCommands(document, features.colouring, made, self)
         self.pane_commands = PaneCommands(made, self.set_mode, self.reset_layout, self)
         self.exports = ExportCommands(self, document, queries, self.graphs.canvas, self._difference)
-        self.help = Help(self, document, self.trusting.ask)
+        self.help = Help(
+            self,
+            document,
+            self.trusting.ask,
+            lambda name: self.pane_commands.enter(self.panes.by_name[name]),
+        )
         self.targets = TargetCommands(self, document, queries)
 
     def _make_bars(self) -> None:

@@ -711,7 +711,7 @@ class Roofline(Chart):
         colours = theme.current()
         marks = sorted(self._shown, key=lambda each: -each.gflops)
         places = [self._to_widget(math.log10(m.intensity), math.log10(m.gflops)) for m in marks]
-        taken = [*taken, *(QPolygonF(_around(place, 10, 10)) for place in places)]
+        dots = [QPolygonF(_around(place, 10, 10)) for place in places]
         for mark, place in zip(marks, places, strict=True):
             ink = colours.accent if mark.role in ("here", "best") else colours.neutral
             x, y = math.log10(mark.intensity), math.log10(mark.gflops)
@@ -722,11 +722,13 @@ class Roofline(Chart):
                 pg.ScatterPlotItem([x], [y], symbol=symbol, size=size, pen=pen, brush=brush)
             )
             text = f"{mark.name} {_figure(mark.gflops)}"
-            middle = self._middle_of_name(place, self._metrics.horizontalAdvance(text), taken)
+            middle = self._middle_of_name(place, self._metrics.horizontalAdvance(text), dots, taken)
             taken.append(self._write(text, middle, ink, (0.5, 0.5), ground=colours.panel))
 
-    def _middle_of_name(self, place: QPointF, width: float, taken: list[QPolygonF]) -> QPointF:
-        """Return where near its mark a name of a width covers the least of what is taken."""
+    def _middle_of_name(
+        self, place: QPointF, width: float, dots: list[QPolygonF], names: list[QPolygonF]
+    ) -> QPointF:
+        """Return where near its mark a name of a width covers the least."""
         area, beside = QPolygonF(self._area()), _BESIDE + width / 2
         aside, height = (0.0, width / 2, -width / 2, beside, -beside), self._metrics.height()
         ways = [(beside, 0.0), (-beside, 0.0)]
@@ -735,8 +737,10 @@ class Roofline(Chart):
 
         def covered(middle: QPointF) -> float:
             name = QPolygonF(_around(middle, width, height))
-            inside = _size(name.intersected(area))
-            return width * height - inside + sum(_size(name.intersected(each)) for each in taken)
+            outside = width * height - _size(name.intersected(area))
+            # A name of which a corner is covered can still be read; a mark has no corner to spare.
+            hidden = sum(_size(name.intersected(each)) for each in names)
+            return outside + hidden + 4 * sum(_size(name.intersected(each)) for each in dots)
 
         return min((place + QPointF(*way) for way in ways), key=lambda each: round(covered(each)))
 
@@ -757,9 +761,10 @@ def _around(middle: QPointF, width: float, height: float) -> QRectF:
 
 
 def _size(area: QPolygonF) -> float:
-    """Return the size of the rectangle around an area."""
-    around = area.boundingRect()
-    return around.width() * around.height()
+    """Return the size of an area."""
+    corners = area.toList()
+    pairs = zip(corners, [*corners[1:], *corners[:1]], strict=True)
+    return abs(sum(a.x() * b.y() - b.x() * a.y() for a, b in pairs)) / 2
 
 
 def _decades(low: float, high: float) -> list[float]:

@@ -35,7 +35,7 @@ from lowerscope.app.panes.inputs.inputs_dialog import FILES
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun, agreement_lines
 from lowerscope.core.model.formatting import error_text, shape_text, verdict_words
-from lowerscope.core.model.recipe import SEEDS
+from lowerscope.core.model.recipe import SEEDS, Source
 from lowerscope.core.model.snapshot import InputRecord
 from lowerscope.core.model.texts import _, labelled
 
@@ -56,6 +56,7 @@ class InputPanel(QWidget):
         self._document = document
         self._inputs = inputs
         self.name = ""  # The input shown; empty for none.
+        self._source: Source | None = None  # The one whose classes the bars show.
         self.picture = PictureView(_("Input image"))
         self.facts = FactLines()
         self.values = ValuesPanel(document, queries, self._show_facts, self._set_busy)
@@ -96,7 +97,7 @@ class InputPanel(QWidget):
         row.addLayout(tools)
         row.addWidget(self.bars, 3, Qt.AlignmentFlag.AlignTop)
         row.addStretch(1)
-        document.on(("run", "running"), self._show_run)
+        document.on(("recipe", "run", "running"), self._show_run)
         self.show_input("")
         self._show_run()
 
@@ -167,11 +168,13 @@ class InputPanel(QWidget):
         self._inputs.reset(self.name)
 
     def _show_run(self) -> None:
-        record = self._document.run_record
-        if record is not None:
-            show_prediction(self.bars, record)
-        else:
+        record, recipe = self._document.run_record, self._document.recipe
+        source = None if recipe is None else recipe.source
+        if record is None and source == self._source:
             self.bars.set_faded(True)
+        else:
+            show_prediction(self.bars, record)
+            self._source = source
         self.bars.setVisible(bool(self.bars.bars()))
 
     # Qt overrides

@@ -768,6 +768,9 @@ class TensorPage(QWidget):
         if record is None:
             title = _("Not run yet")
             hint = _("Run (F5) keeps the values of the nodes and shows them here.")
+        elif record.calls and not self._runs:
+            title = _("No nodes to compare")
+            hint = _("In Step, the calls of the run show the tensors that they read and wrote.")
         elif not self._entity:
             title = _("No node selected")
             hint = _("Select one in the table or a graph to see its values.")

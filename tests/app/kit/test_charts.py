@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QGraphicsSimpleTextItem, QGraphicsView, QToolTip
@@ -222,6 +222,20 @@ def test_names_of_near_marks_cover_no_mark_and_no_name(
     for number, area in enumerate(found):
         assert not any(area.intersects(other) for other in found[number + 1 :])
         assert not any(area.contains(plot.place_of(3 + place)) for place in range(4))
+
+
+@pytest.mark.parametrize("gflops", [0.9, 4.5, 6.6, 8.0])
+def test_a_name_covers_no_mark_where_that_of_a_roof_is_near(qtbot: QtBot, gflops: float) -> None:
+    plot = roofline(qtbot)
+    plot.resize(243, 154)
+    marks = Mark("current", 4.2, gflops, "here"), Mark("unscheduled", 4.2, 44.5, "before")
+    plot.set_plot(Roofs(gflops=109, memory=18.3, caches=98.2), marks)
+    items = plot.findChildren(QGraphicsView)[0].items()
+    names = [each for each in items if isinstance(each, QGraphicsSimpleTextItem)]
+    shown = [each.sceneBoundingRect() for each in names if each.text().startswith("unscheduled")]
+    below = plot.place_of(3)
+    assert len(shown) == 1
+    assert not shown[0].intersects(QRectF(below.x() - 4, below.y() - 4, 8, 8))
 
 
 def test_marks_are_read_by_keys(qtbot: QtBot) -> None:

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QLabel, QMenu, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QFocusEvent
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import pane_messages, theme
@@ -47,6 +48,23 @@ def test_switch_by_mouse(qtbot: QtBot, switch: SegmentedSwitch) -> None:
     with qtbot.assertNotEmitted(switch.changed):
         press(qtbot, switch, "te")
         press(qtbot, switch, "lib")
+
+
+def test_the_focus_is_shown_to_who_moved_it_by_keys_also_on_return_to_the_window(
+    qtbot: QtBot, switch: SegmentedSwitch
+) -> None:
+    with qtbot.waitActive(switch):
+        switch.activateWindow()
+    seen = []
+    for reason in (Qt.FocusReason.MouseFocusReason, Qt.FocusReason.TabFocusReason):
+        switch.clearFocus()
+        switch.setFocus(reason)
+        before = switch.grab().toImage()
+        back = QFocusEvent(QEvent.Type.FocusIn, Qt.FocusReason.ActiveWindowFocusReason)
+        QApplication.sendEvent(switch, back)
+        assert switch.grab().toImage() == before
+        seen.append(before)
+    assert seen[0] != seen[1]
 
 
 def test_switch_by_keyboard_passes_over_what_cannot_be_chosen(

@@ -13,6 +13,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.plots import Group
 from lowerscope.app.kit.theme import DARK, LIGHT
 from lowerscope.app.panes.common.run_figures import figures_of, run_facts, short_claim
+from lowerscope.app.panes.inputs.inputs_page import InputPanel
 from lowerscope.app.panes.log.log_view import ProblemsView
 from lowerscope.app.panes.run.commands import TolerancesDialog
 from lowerscope.app.panes.run.compare_page import ComparePage
@@ -28,8 +29,10 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ComparisonQuery, RunEstimateQuery, RunQuery, SnapshotQuery
 from lowerscope.core.model.run_records import (
     CallRun,
+    ClassScore,
     MemoryRecord,
     NodeRun,
+    Prediction,
     RunEstimate,
     RunTimes,
     SizeRecord,
@@ -37,6 +40,7 @@ from lowerscope.core.model.run_records import (
     StoredTensor,
     side_times,
 )
+from lowerscope.core.model.snapshot import Note
 from lowerscope.core.model.tolerances import Tolerance
 from tests.app.panes.test_run_model import TIMED, times
 from tests.app.plain_values import CANCELLED, OTHER, RECIPE, RECORD, TE, WRONG, Bench, snapshot
@@ -277,6 +281,23 @@ def test_a_problem_takes_the_colours_of_another_scheme(bench: Bench, qtbot: QtBo
     assert headline() == LIGHT.wrong
     theme.set_scheme("dark")
     qtbot.waitUntil(lambda: headline() == DARK.wrong)
+
+
+def test_a_note_names_no_option_of_the_command_line(bench: Bench, qtbot: QtBot) -> None:
+    missing = "load the file that registers it: --library FILE"
+    notes = (
+        Note(text="env.relu is not registered", todo=missing, code="missing-function"),
+        Note(text="it matches no node", where="--override conv*=te"),
+    )
+    bench.document.open(RECIPE)
+    records = msgspec.structs.replace(snapshot("dense"), notes=notes, key="1")
+    bench.sent(SnapshotQuery).answer(records)
+    features = bench.features
+    problems = ProblemsView(bench.document, features.variants.notes, features.faults.remedies)
+    shown(qtbot, problems)
+    texts = [each.text() for each in problems.findChildren(QLabel)]
+    assert "Load the file that registers it: Explore → Load a library file…" in texts
+    assert "the lowering of conv*=te: it matches no node" in texts
 
 
 def test_tolerances_are_checked_as_they_are_typed(bench: Bench, qtbot: QtBot) -> None:
@@ -550,6 +571,24 @@ def test_values_that_are_not_there_are_said_to_be_so(bench: Bench, qtbot: QtBot)
     assert bench.sent(ComparisonQuery).query.place.reference == "float64"
 
 
+def test_the_classes_of_another_source_are_not_shown(bench: Bench, qtbot: QtBot) -> None:
+    bench.open(RECIPE)
+    features = bench.features
+    page = InputPanel(bench.document, features.queries, features.inputs)
+    shown(qtbot, page)
+    top = (ClassScore(name="Bag", tvm=1.0, torch=1.0),)
+    found = Prediction(torch="Bag", tvm="Bag", scores="softmax", top=top)
+    bench.run(msgspec.structs.replace(TIMED, prediction=found))
+    assert [each.name for each in page.bars.bars()] == ["Bag"]
+    assert not page.bars.is_faded()
+    # Until it has run again, the same model shows what it said before.
+    bench.change(TE)
+    assert page.bars.isVisible()
+    assert page.bars.is_faded()
+    bench.open(OTHER)
+    assert not page.bars.isVisible()
+
+
 def test_a_source_without_torch_has_no_nodes_to_compare(bench: Bench, qtbot: QtBot) -> None:
     bench.document.open(RECIPE)
     records = msgspec.structs.replace(snapshot("dense", kind="tvm"), fx=(), key="1")
@@ -561,6 +600,9 @@ def test_a_source_without_torch_has_no_nodes_to_compare(bench: Bench, qtbot: QtB
     shown(qtbot, page)
     bench.run(msgspec.structs.replace(TIMED, nodes=()))
     assert page.nodes.table.empty.accessibleName() == "No nodes to compare"
+    # What was computed is there all the same.
+    bench.document.select(("relax:main/lv",))
+    assert "calls of the run" in page.tensor.empty.accessibleDescription()
 
 
 def test_the_errors_are_said_of_all_elements() -> None:

@@ -112,6 +112,47 @@ def test_the_search_finds_sections_and_marks_the_words(opened: Opened) -> None:
 
 
 @pytest.mark.x
+def test_keys_move_between_the_parts_of_the_window(opened: Opened) -> None:
+    window = opened.window
+    window.page.setFocus()
+    window.show_page("course")
+    parts = (window.course.write, window.search, window.list, window.page)
+    for key, modifier in (
+        (Qt.Key.Key_F6, Qt.KeyboardModifier.NoModifier),
+        (Qt.Key.Key_Tab, Qt.KeyboardModifier.ControlModifier),
+    ):
+        for part in parts:
+            QTest.keyClick(window.focusWidget(), key, modifier)
+            assert part.hasFocus()
+        for part in (*reversed(parts[:-1]), parts[-1]):
+            QTest.keyClick(window.focusWidget(), key, modifier | Qt.KeyboardModifier.ShiftModifier)
+            assert part.hasFocus()
+    # Without its row, the course has no part below the page.
+    window.show_page("tour")
+    QTest.keyClick(window.focusWidget(), Qt.Key.Key_F6)
+    assert window.search.hasFocus()
+
+
+@pytest.mark.x
+def test_tab_goes_to_the_links_that_are_visible(opened: Opened) -> None:
+    window, page = opened.window, opened.window.page
+    window.show_page("course")
+    page.setFocus()
+    QTest.keyClick(page, Qt.Key.Key_Tab)
+    first = page.textCursor().selectedText()
+    window.show_page("course", "the-perceptron")
+    QTest.keyClick(page, Qt.Key.Key_Tab)
+    assert page.textCursor().selectedText().startswith("lowerscope run sample:fashion_mlp --params")
+    QTest.keyClick(page, Qt.Key.Key_Tab)
+    assert page.textCursor().selectedText().startswith("lowerscope show sample:fashion_mlp")
+    QTest.keyClick(page, Qt.Key.Key_Tab, Qt.KeyboardModifier.ShiftModifier)
+    assert page.textCursor().selectedText().startswith("lowerscope run sample:fashion_mlp --params")
+    page.verticalScrollBar().setValue(0)
+    QTest.keyClick(page, Qt.Key.Key_Tab)
+    assert page.textCursor().selectedText() == first
+
+
+@pytest.mark.x
 def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> None:
     window = opened.window
     alt = Qt.KeyboardModifier.AltModifier

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.kit.pane import Pane
 from lowerscope.app.shell.menus import BUTTONS, MENUS, RECENT, SAMPLES, paths
 from lowerscope.app.shell.modes import FOLDED, LEAST, LEAST_WIDTH, MODES
 from lowerscope.app.shell.window import MainWindow
@@ -51,6 +52,11 @@ def test_the_fx_graph_has_no_place_where_the_source_builds_a_module(window: Main
     module = msgspec.structs.replace(RECORDS, fx=())
     document.set(snapshot=module)
     assert seen(window) == ["model", "relax", "tensorir"]
+    # The keys of the mode begin in one of the others.
+    for mode in ("run", "explore"):
+        window.commands.action(f"mode-{mode}").trigger()
+    focus = window.focusWidget()
+    assert any(window.panes.by_name[each].isAncestorOf(focus) for each in seen(window))
     room = window.panes.relax.width()
     # Where FX has to share a place, Relax keeps it.
     window.resize(900, 700)
@@ -383,3 +389,18 @@ def test_an_absurd_layout_of_a_session_is_left_out(
 def test_the_layout_of_an_earlier_session_is_read_over() -> None:
     old = b'{"geometry": "AAAA", "panes": "AAAA", "panes_version": 2, "timeline": false}'
     assert msgspec.json.decode(old, type=WindowLayout) == WindowLayout()
+
+
+def test_the_focus_goes_to_the_tab_of_a_page_without_content(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    pane = Pane("Relax")
+    qtbot.addWidget(pane)
+    for word in ("Script", "NumPy", "Bytecode"):
+        pane.add_page(word.lower(), word, QLabel("Loading…"))
+    pane.resize(150, 200)
+    pane.set_current("numpy")
+    pane.show()
+    assert pane.header.tabs.hidden_tabs()
+    assert window.pane_commands.enter(pane)
+    assert pane.focusWidget() is pane.header.tabs.tab("numpy")

@@ -149,15 +149,16 @@ def test_a_command_of_a_page_shows_what_it_prints(window: MainWindow) -> None:
     window.help.show("course")
     assert window.help.shown is not None
     course, panes = window.help.shown.course, window.panes
-    for command, mode, page in (
-        ("schedule sample:conv_net --lowering te --function relu", "schedule", ""),
-        ("passes sample:matmul_relu --pipeline fuse", "step", ""),
-        ("show sample:matmul_relu --stage asm", "explore", "asm"),
-        ("show sample:matmul_relu --stage numpy --function relu", "explore", "numpy"),
+    for command, mode, pane, page in (
+        ("schedule sample:conv_net --lowering te --function relu", "schedule", "schedule", ""),
+        ("passes sample:matmul_relu --pipeline fuse", "step", "pipeline", ""),
+        ("show sample:matmul_relu --stage asm", "explore", "tensorir", "asm"),
+        ("show sample:matmul_relu --stage numpy --function relu", "explore", "tensorir", "numpy"),
     ):
         course.open_command(f"lowerscope {command}")
         sent(window).answer(RECORDS)
         assert window.mode == mode
+        assert panes.by_name[pane].isAncestorOf(window.focusWidget())
         assert page in ("", panes.tensorir.current())
         chosen = ("tir:relu",) if "--function" in command else ()
         assert window.document.selection.chosen == chosen
