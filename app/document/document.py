@@ -109,6 +109,11 @@ class Version:
         return self.history == History()
 
 
+def _model_of(recipe: Recipe) -> tuple[str, str]:
+    """Return the file of a recipe, and the model in it."""
+    return recipe.source.spec, recipe.source.entry
+
+
 def history_after(shown: Recipe, history: History, coming: Version | None) -> History:
     """Return the history after the user changed the wanted recipe.
 
@@ -481,16 +486,17 @@ class Document(QObject):
     def show(self, version: Version, snapshot: Snapshot) -> None:
         """Switch to a version with the records derived from it; what still exists stays selected.
 
-        A request sent for the pending version ends with it.
+        Nothing is selected in another model. A request sent for the pending version ends with it.
         """
-        links = Links(snapshot)
+        links, shown = Links(snapshot), self.recipe
+        same = shown is not None and _model_of(shown) == _model_of(version.recipe)
         self.set(
             recipe=version.recipe,
             history=version.history,
             snapshot=snapshot,
             pending=None,
             links=links,
-            selection=links.select_again(self.selection.chosen, self.links),
+            selection=links.select_again(self.selection.chosen if same else (), self.links),
             problems=(),
             rejected=None,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
@@ -34,7 +34,8 @@ class Stop:
     todo: str  # What the user is to do.
     at: Callable[[], tuple[QWidget, QRect]]  # Widget that the bubble points at, and its part.
     is_done: Callable[[], bool]  # Whether the user has done it.
-    at_side: bool = False  # Whether the bubble is at its side: the text is about what is below.
+    # Where the bubble is: not below the part where its text is about what is there.
+    bubble: Literal["below", "side", "bottom"] = "below"
 
 
 class GuidedTour(QObject):
@@ -133,9 +134,10 @@ class GuidedTour(QObject):
             Stop(
                 "explore",
                 _("This graph is the model as traced by torch: one box for each operation."),
-                _("Click linear0."),
+                _("Click linear0, or select it with the arrow keys."),
                 node,
                 lambda: "fx:linear0" in document.selection.chosen,
+                bubble="side",
             ),
             Stop(
                 "explore",
@@ -143,10 +145,10 @@ class GuidedTour(QObject):
                     "Its lines in Relax are marked, and TensorIR shows the functions they "
                     "call. The same model can be lowered to TensorIR from the start."
                 ),
-                _("Choose TE."),
+                _("Choose TE, or press Alt+Shift+2."),
                 lowering,
                 is_te,
-                at_side=True,
+                bubble="side",
             ),
             Stop(
                 "explore",
@@ -174,7 +176,7 @@ class GuidedTour(QObject):
                     "The list has every step from the translation of a node to a call of the "
                     "run. The code before and after a step is shown side by side."
                 ),
-                _("Click Translate, and choose one of its steps."),
+                _("Open Translate, and choose one of its steps."),
                 whole(panes.pipeline),
                 lambda: stepping.here is not None,
             ),
@@ -188,6 +190,7 @@ class GuidedTour(QObject):
                 _("Leave the step: click ✕ on its chip, or press Esc."),
                 chip,
                 lambda: stepping.here is None,
+                bubble="bottom",
             ),
         )
 
@@ -236,6 +239,8 @@ class GuidedTour(QObject):
 WIDTH = 320
 _ARROW = 9
 _EDGE = 12
+_BOTTOM = 72
+"""Space below a bubble at the bottom of the window: the status bar, and a row of a pane."""
 
 
 class Bubble(QWidget):
@@ -253,7 +258,7 @@ class Bubble(QWidget):
         super().__init__(window)
         self._target = QRect()
         self._at: tuple[QWidget, QRect] | None = None
-        self._at_side = False
+        self._where: Literal["below", "side", "bottom"] = "below"
         self._halo = Halo(window)
         self.setAccessibleName(_("Tour"))
         self.number = Label(role="quiet")
@@ -276,7 +281,7 @@ class Bubble(QWidget):
 
     def show_stop(self, stop: Stop, place: int, count: int) -> None:
         """Show the text of a stop."""
-        self._at_side = stop.at_side
+        self._where = stop.bubble
         self.number.setText(_("{place} of {count}", place=place + 1, count=count))
         self.text.setText(stop.text)
         self.todo.setText(stop.todo)
@@ -312,7 +317,7 @@ class Bubble(QWidget):
         self._target = QRect(widget.mapTo(window, seen.topLeft()), seen.size())
         self.setFixedWidth(WIDTH)
         size = QSize(WIDTH, self.heightForWidth(WIDTH))
-        place = _beside(self._target, size, window.size(), at_side=self._at_side)
+        place = _beside(self._target, size, window.size(), self._where)
         self.setGeometry(QRect(place, size))
         self._halo.setGeometry(self._target.adjusted(-4, -4, 4, 4))
         self._halo.show()
@@ -356,14 +361,20 @@ class Bubble(QWidget):
         return False
 
 
-def _beside(target: QRect, size: QSize, room: QSize, *, at_side: bool) -> QPoint:
-    """Return where a bubble has room: below a part of the window, above it, or at its side."""
+def _beside(
+    target: QRect, size: QSize, room: QSize, where: Literal["below", "side", "bottom"]
+) -> QPoint:
+    """Return where a bubble has room: below a part of the window, above it, or at its side.
+
+    At the ``"bottom"`` of the window, it leaves the beginning of what is below the part visible.
+    """
     middle = target.center()
     x = min(max(4, middle.x() - size.width() // 2), room.width() - size.width() - 4)
     y = min(max(4, middle.y() - size.height() // 2), room.height() - size.height() - 4)
     right = target.right() + size.width() + 8 <= room.width()
-    if target.bottom() + size.height() + 8 <= room.height() and not (at_side and right):
-        return QPoint(x, target.bottom() + 4)
+    if target.bottom() + size.height() + 8 <= room.height() and not (where == "side" and right):
+        lowest = room.height() - size.height() - _BOTTOM
+        return QPoint(x, max(target.bottom() + 4, lowest if where == "bottom" else 0))
     if right:
         return QPoint(target.right() + 4, y)
     if target.top() - size.height() - 8 >= 0:

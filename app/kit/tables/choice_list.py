@@ -59,6 +59,7 @@ class ChoiceList(QWidget):
         self._choices: tuple[Choice, ...] = ()
         self._pointed = ""
         self._second = False
+        self._hint = ("", "")
         self._said = ("", "", -1)
         self.line = QLineEdit()
         self.line.setPlaceholderText(placeholder)
@@ -103,7 +104,6 @@ class ChoiceList(QWidget):
             if choice.key and choice.key == current:
                 self.list.setCurrentItem(item)
         self.list.blockSignals(False)
-        self.list.setVisible(bool(choices))
         self._filter(self.line.text())
         self.list.verticalScrollBar().setValue(top)
         if self._pointed not in [each.key for each in choices]:
@@ -111,6 +111,13 @@ class ChoiceList(QWidget):
 
     def set_hint(self, title: str, hint: str) -> None:
         """Show a hint in place of choices; ``""`` for none."""
+        self._hint = title, hint
+        self._show_hint()
+
+    def _show_hint(self) -> None:
+        filtered = bool(self._choices) and not self.shown()
+        title, hint = (_("No match"), "") if filtered else self._hint
+        self.list.setVisible(bool(self._choices) and not filtered)
         said = (title, hint, len(self._choices))
         if said == self._said:
             return
@@ -158,6 +165,9 @@ class ChoiceList(QWidget):
                 heading.setHidden(False)
         if words:
             self.point_at_first()
+            # None if no choice matches.
+            self._point_at_current()
+        self._show_hint()
 
     def _choose_item(self, item: QListWidgetItem) -> None:
         if item.data(CHOICE).key:

@@ -223,9 +223,9 @@ class SummaryView(QScrollArea):
         self.outputs = Table(
             _("Outputs"),
             (
-                Column(_("output"), width=70, stretch=True),
+                Column(_("output"), width=84, stretch=True),
                 Column(_("error"), numeric=True, width=58),
-                Column(_("status"), width=92),
+                Column(_("status"), width=86),
             ),
         )
         self.sizes = Table(

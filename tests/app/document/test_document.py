@@ -22,7 +22,7 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Override, Recipe, Source, Step
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import FunctionRecord
-from tests.app.plain_values import RECIPE, TE, WRONG, snapshot
+from tests.app.plain_values import OTHER, RECIPE, TE, WRONG, snapshot
 
 BOUND = msgspec.structs.replace(TE, params_as_inputs=True)
 SCHEDULED = msgspec.structs.replace(RECIPE, schedules=(Schedule(function="dense"),))
@@ -278,6 +278,13 @@ def test_what_still_exists_stays_selected(document: Document) -> None:
     assert document.selection.chosen == ("fx:relu",)
     assert document.selection.linked == {"fx:relu", "tir:relu"}
     assert document.linked_to("tir:relu") == {"fx:relu"}
+
+
+def test_nothing_is_selected_in_another_model(document: Document) -> None:
+    document.select(("fx:relu",))
+    document.open(OTHER)
+    settle(document, "relu")
+    assert document.selection.chosen == ()
 
 
 def test_entities_are_added_to_the_selection_and_removed(document: Document) -> None:

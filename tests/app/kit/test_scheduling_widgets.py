@@ -94,6 +94,22 @@ def test_typing_finds_choices_and_enter_takes_one(qtbot: QtBot) -> None:
         qtbot.keyClick(choices.line, Qt.Key.Key_Escape)
 
 
+def test_a_list_without_a_match_says_so(qtbot: QtBot) -> None:
+    choices = list_of(qtbot)
+    pointed: list[str] = []
+    choices.pointed.connect(pointed.append)
+    qtbot.keyClicks(choices.line, "split")
+    assert not choices.empty.isVisible()
+    qtbot.keyClicks(choices.line, "x")
+    assert choices.empty.isVisible()
+    assert choices.empty.accessibleName() == "No match"
+    assert not choices.list.isVisible()
+    qtbot.keyClick(choices.line, Qt.Key.Key_Backspace)
+    assert not choices.empty.isVisible()
+    assert choices.list.isVisible()
+    assert pointed == ["split", "", "split"]
+
+
 def test_mouse_and_keyboard_point_at_choices(qtbot: QtBot) -> None:
     choices = list_of(qtbot)
     pointed: list[str] = []

@@ -50,7 +50,10 @@ def test_each_stop_waits_for_what_it_says(window: MainWindow) -> None:
     tour, document = window.tour, window.document
     assert isinstance(tour, GuidedTour)
     assert (tour.place, len(tour.stops)) == (0, 6)
-    pointed(window)
+    # The text is about the graph: the bubble is beside it.
+    canvas = window.panes.fx.graph.canvas
+    QApplication.processEvents()
+    assert pointed(window).left() > canvas.mapTo(window, canvas.rect().topRight()).x()
     document.select(("fx:relu",))
     assert tour.place == 0
     document.select(("fx:linear0",))
@@ -68,7 +71,9 @@ def test_each_stop_waits_for_what_it_says(window: MainWindow) -> None:
     assert tour.place == 4
     window.features.stepping.go(Moment(section="passes", index=1))
     assert tour.place == 5
-    pointed(window)
+    # What the step did is visible: the bubble is below the beginning of the difference.
+    QApplication.processEvents()
+    assert pointed(window).top() > window.height() / 2
     window.features.stepping.leave()
     assert tour.bubble is None
 
