@@ -204,6 +204,8 @@ class Reference:
         self.side = side
         self._model = in_eval_mode(copied(model))
         self._state = ExitStack()
+        self._state.enter_context(unchanged(self._model))
+        self._has_run = False
         self.mode = run_mode(self._model)
         """The mode of torch for `infer`."""
         self._calling = calling or by_position([str(index) for index in range(len(inputs))])
@@ -231,6 +233,7 @@ class Reference:
 
     def infer(self) -> Any:
         """Run once; the caller sets inference mode."""
+        self._has_run = True
         try:
             return self._model(*self._args, **self._kwargs)
         except BaseException as error:
@@ -265,8 +268,9 @@ class Reference:
 
     def whole_output(self) -> Any:
         """Run once from the state in which the model was copied; return the model's result."""
-        self._state.close()
-        self._state.enter_context(unchanged(self._model))
+        if self._has_run:
+            self._state.close()
+            self._state.enter_context(unchanged(self._model))
         self.refresh()
         torch.manual_seed(self._seed)
         return self.call()
