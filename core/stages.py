@@ -180,6 +180,11 @@ class Stages:
         """The smallest and the largest size of each named dimension."""
         return {each.name: (each.low, each.high) for each in dimensions_of(self.recipe)}
 
+    @property
+    def usual_sizes(self) -> dict[str, int]:
+        """A size in the middle of the range of each named dimension, for estimates of the work."""
+        return {name: (low + high) // 2 for name, (low, high) in self.ranges.items()}
+
     @cached_property
     def load_key(self) -> str:
         """Key of the source, the inputs, the seed, the files behind them and the versions."""
@@ -626,7 +631,13 @@ class Stages:
             check = self._progress.check
             schedules = recipe.schedules if applies_schedules(recipe) else ()
             scheduled = WholeModel(
-                schedules, self._replays, target, check, self._at_primitive, told.at_function
+                schedules,
+                self._replays,
+                target,
+                check,
+                self._at_primitive,
+                told.at_function,
+                self.usual_sizes,
             )
             with self.loaded.environment():
                 made = transform(

@@ -7,9 +7,9 @@ import ctypes
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from types import CellType, FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -29,7 +29,13 @@ from lowerscope.core.model.problems import (
 from lowerscope.core.model.run_records import OutputRecord
 from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
-from lowerscope.core.sources.opened_model import computes_gradients, in_eval_mode, run_mode
+from lowerscope.core.sources.opened_model import (
+    computes_gradients,
+    in_eval_mode,
+    is_written,
+    mark_written,
+    run_mode,
+)
 from lowerscope.core.sources.pytree import (
     CallSpec,
     by_position,
@@ -38,6 +44,7 @@ from lowerscope.core.sources.pytree import (
     other_text,
     path_text,
 )
+from lowerscope.core.tracing.fidelity import unchanged
 
 _MISFIT = re.compile(
     r"ErrorContext\(fn=\w+, loc=param\[\d+\], param=(?P<name>\w+), annotation="
@@ -197,7 +204,10 @@ class Reference:
         side: str = "torch",
     ) -> None:
         self.side = side
-        self._model: Callable[..., Any] = in_eval_mode(copied(model))
+        self._model = in_eval_mode(copied(model))
+        self._state = ExitStack()
+        self._state.enter_context(unchanged(self._model))
+        self._has_run = False
         self.mode = run_mode(self._model)
         """The mode of torch for `infer`."""
         self._calling = calling or by_position([str(index) for index in range(len(inputs))])
@@ -206,7 +216,7 @@ class Reference:
 
     def compile(self) -> None:
         """Have ``torch.compile`` compile the model on its next call."""
-        self._model = torch.compile(self._model, dynamic=False)
+        self._model = cast(torch.nn.Module, torch.compile(self._model, dynamic=False))
 
     def take(self, inputs: Sequence[torch.Tensor]) -> None:
         """Set new inputs, which are copied."""
@@ -225,6 +235,7 @@ class Reference:
 
     def infer(self) -> Any:
         """Run once; the caller sets inference mode."""
+        self._has_run = True
         try:
             return self._model(*self._args, **self._kwargs)
         except BaseException as error:
@@ -258,7 +269,10 @@ class Reference:
         return named_results(self.whole_output())
 
     def whole_output(self) -> Any:
-        """Run once; return the model's result."""
+        """Run once from the state in which the model was copied; return the model's result."""
+        if self._has_run:
+            self._state.close()
+            self._state.enter_context(unchanged(self._model))
         self.refresh()
         torch.manual_seed(self._seed)
         return self.call()
@@ -311,8 +325,8 @@ _COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.spars
 def copied(model: torch.nn.Module) -> torch.nn.Module:
     """Copy a model, sharing its parameters, for which there may be no memory twice.
 
-    They are copied where ``forward`` may train them. Computed tensors, such as a normed weight,
-    lose their autograd history.
+    Those that ``forward`` changes, or may have gradients of, are copied. Computed tensors, such as
+    a normed weight, lose their autograd history.
     """
     memo: dict[int, Any] = {
         id(value): value.detach().clone()
@@ -323,7 +337,9 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
         and not (value.is_leaf and value.layout not in _COMPRESSED)
     }
     if not computes_gradients(model):
-        memo |= {id(each): each for each in model.parameters() if not is_lazy(each)}
+        memo |= {
+            id(each): each for each in model.parameters() if not (is_lazy(each) or is_written(each))
+        }
     memo |= {id(each): each.clone() for each in model.buffers() if each.layout in _COMPRESSED}
     try:
         with warnings.catch_warnings():
@@ -339,6 +355,9 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
             where=type(model).__name__,
             todo=_("Keep what cannot be copied out of the module, or give it a __deepcopy__"),
         ) from error
+    for own, each in zip(model.parameters(), made.parameters(), strict=True):
+        if is_written(own):
+            mark_written(each)
     for module in made.modules():
         hooks: list[dict[Any, Any]] = [module._forward_hooks, module._forward_pre_hooks]
         for functions in (vars(module), *hooks):

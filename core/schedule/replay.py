@@ -288,14 +288,21 @@ class Replays:
             return states
 
     def by_rule(
-        self, function: tirx.PrimFunc, target: tvm.target.Target, seconds: float = RULE_SECONDS
+        self,
+        function: tirx.PrimFunc,
+        target: tvm.target.Target,
+        sizes: Mapping[str, int],
+        seconds: float = RULE_SECONDS,
     ) -> Ruled:
-        """Return the result of the first rule that fits a function, and what it makes of it."""
+        """Return the result of the first rule that fits a function, and what it makes of it.
+
+        `sizes`: usual sizes of named dimensions.
+        """
         with self._lock:
-            key = (function.__chandle__(), str(target), seconds)
+            key = (function.__chandle__(), str(target), seconds, tuple(sorted(sizes.items())))
             if key not in self._ruled:
                 # The function is cached as well, so that no other one gets its handle.
-                self._ruled[key] = (function, scheduled_by_rule(function, target, seconds))
+                self._ruled[key] = (function, scheduled_by_rule(function, target, seconds, sizes))
                 while len(self._ruled) > KEPT:
                     self._ruled.popitem(last=False)
             return self._ruled[key][1]

@@ -130,7 +130,9 @@ class WholeModel:
         check: Callable[[], None],
         begins: Begins = lambda schedule, primitive: None,
         at_function: Callable[[str, int, int], None] = lambda name, index, count: None,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
+        self._sizes = sizes or {}
         self._begins = begins
         self._at_function = at_function
         self._schedules = [each for each in schedules if each.on]
@@ -203,7 +205,7 @@ class WholeModel:
         return self._by(module, steps)
 
     def _ruled(self, function: tirx.PrimFunc, name: str, seconds: float) -> _Found:
-        ruled, scheduled = self._replays.by_rule(function, self._target, seconds)
+        ruled, scheduled = self._replays.by_rule(function, self._target, self._sizes, seconds)
         if ruled.failed:
             text = _("rules do not schedule it: {reason}", reason=ruled.reason)
             self._notes.append(Note(text=text, where=name, todo=_UNRULED))

@@ -296,6 +296,20 @@ def run_mode(called: Any) -> Callable[[], AbstractContextManager[None]]:
     return torch.no_grad if uses_gradients(called) else torch.inference_mode
 
 
+_WRITTEN = "is_written"
+"""Attribute of a parameter that ``forward`` changes."""
+
+
+def mark_written(parameter: torch.Tensor) -> None:
+    """Note that ``forward`` changes a parameter: its content has to be restored after a call."""
+    vars(parameter)[_WRITTEN] = True
+
+
+def is_written(parameter: torch.Tensor) -> bool:
+    """Return whether ``forward`` changes a parameter, as far as it has been observed."""
+    return _WRITTEN in vars(parameter)
+
+
 def uses_gradients(called: Any) -> bool:
     """Return whether the Python code of a model or a function enables gradients."""
     return _mentions(called, _NAMES)

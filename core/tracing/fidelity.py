@@ -16,12 +16,14 @@ import numpy as np
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import Note
 from lowerscope.core.model.texts import _, _n, enumeration
-from lowerscope.core.sources.opened_model import RandomState, computes_gradients, run_mode
+from lowerscope.core.sources.opened_model import RandomState, is_written, mark_written, run_mode
 from lowerscope.core.sources.pytree import CallSpec, leaves, path_text, plain
-from lowerscope.core.tracing.example_run import call_eagerly
+from lowerscope.core.tracing.example_run import call_eagerly, tensors_in
 from lowerscope.core.tracing.trace_errors import forward_line, is_users_file, where_of
 
 _MAPPINGS = (dict, OrderedDict, defaultdict)
@@ -42,16 +44,16 @@ def unchanged(model: torch.nn.Module) -> Iterator[tuple[torch.Tensor, ...]]:
 
     A tracer leaves values that ``forward`` assigns or appends, and its own constants, on the model;
     a model that counts its calls changes its buffers in each run. Parameters get the tensors back
-    that they had as ``data``; their content is restored where ``forward`` may train them: copying
-    all would double the memory.
+    that they had as ``data``; their content is restored where `observe` has seen that ``forward``
+    changes it: copying all would double the memory.
     """
     containers: Containers = {}
     tensors: dict[int, torch.Tensor] = {}
     for module in model.modules():
         _look_through(module.__dict__, _DEPTH, containers, tensors)
-    trained = filter(_can_be_restored, model.parameters() if computes_gradients(model) else ())
-    contents = [(tensor, tensor.detach().clone()) for tensor in (*tensors.values(), *trained)]
     held = [(each, each.data) for each in model.parameters() if _can_be_restored(each)]
+    written = [each for each, _data in held if is_written(each)]
+    contents = [(tensor, tensor.detach().clone()) for tensor in (*tensors.values(), *written)]
     try:
         yield tuple(tensors.values())
     finally:
@@ -63,6 +65,77 @@ def unchanged(model: torch.nn.Module) -> Iterator[tuple[torch.Tensor, ...]]:
             for tensor, content in contents:
                 if not torch.equal(tensor, content):
                     tensor.copy_(content)
+
+
+class _Writes(TorchDispatchMode):
+    """Restores the parameters that the body changes, and marks them as written.
+
+    An operator that writes the memory of parameters finds their content copied before, whatever
+    view of them it is given, such as ``weight.data``.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self._model = model
+        parameters = model.named_parameters()
+        self._own = {name: each for name, each in parameters if _can_be_restored(each)}
+        self._data = {name: each.detach() for name, each in self._own.items()}
+        self._contents: dict[str, torch.Tensor] = {}
+        self._in_memory: dict[int, list[str]] = {}
+        for name, each in self._data.items():
+            self._in_memory.setdefault(_memory(each), []).append(name)
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        return True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # it would import dynamo, which takes seconds
+
+    def names(self) -> list[str]:
+        """Return the names of the parameters that have been changed or replaced so far."""
+        now = dict(self._model.named_parameters())
+        return [
+            name
+            for name, data in self._data.items()
+            if name in self._contents or name not in now or now[name].data_ptr() != data.data_ptr()
+        ]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        for place, name in _writes(func):
+            for each in tensors_in(args[place] if place < len(args) else kwargs.get(name)):
+                if each.layout is torch.strided:
+                    self._keep(self._in_memory.get(_memory(each), ()))
+        return func(*args, **kwargs)
+
+    def _keep(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name not in self._contents:
+                self._contents[name] = self._data[name].clone()
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        for name in self.names():
+            mark_written(self._own[name])
+        with torch.no_grad():
+            for name, content in self._contents.items():
+                self._data[name].copy_(content)
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _writes(func: Any) -> Iterator[tuple[int, str]]:
+    """Yield the place and name of each argument that an operator writes."""
+    schema = getattr(func, "_schema", None)
+    for place, argument in enumerate(schema.arguments if schema is not None else ()):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            yield place, argument.name
 
 
 def _look_through(
@@ -121,6 +194,8 @@ class Behaviour:
     """Observations of a call of the model on the example inputs.
 
     `draws`: whether it draws random numbers of torch's.
+    `in_place`: whether it changes its buffers, or other tensors of its own, in place.
+    `trains`: whether it changes its parameters.
     `repeats`: whether it computes the same again from the same state.
     `notes`: Behaviour that a graph of one call cannot reproduce.
     """
@@ -128,6 +203,7 @@ class Behaviour:
     outputs: Any
     draws: bool
     in_place: bool
+    trains: bool
     repeats: bool
     notes: tuple[Note, ...]
 
@@ -141,9 +217,8 @@ def observe(
     """
     start = RandomState.present()
     try:
-        with unchanged(model) as tensors, run_mode(model)():
+        with unchanged(model) as tensors, run_mode(model)(), _Writes(model) as writes:
             versions = [_version(each) for each in tensors]
-            weights = _weights(model)
             before = _attributes(model)
             begin = time.perf_counter()
             outputs = call_eagerly(model, inputs, calling)
@@ -153,7 +228,6 @@ def observe(
             after = _attributes(model)
             # The tracers report or reject its changes.
             in_place = versions != [_version(each) for each in tensors]
-            trained = [name for name, each in _weights(model).items() if each != weights.get(name)]
             changed: list[str] = []
             differs = ""
             if is_quick or _changed(before, after):
@@ -162,6 +236,12 @@ def observe(
                 changed = _changed(after, _attributes(model))
                 if not in_place:
                     differs = difference(again, outputs, compare_values=not draws)
+            trained = writes.names()
+        if trained and differs:
+            torch.set_rng_state(start.torch)
+            with unchanged(model), run_mode(model)():
+                again = call_eagerly(model, inputs, calling)
+            from_start = difference(again, outputs, compare_values=not draws)
     finally:
         start.restore()
     where = where_of(forward_line(model))
@@ -182,6 +262,7 @@ def observe(
         )
     repeats = not differs or bool(texts)
     if not repeats and trained:
+        repeats = not from_start
         texts.append(
             _(
                 "forward changes its parameters {names} at each call, as in training; the lowered "
@@ -194,7 +275,35 @@ def observe(
             _("forward returns other values at each call, and the graph has those of one call")
         )
     notes = tuple(Note(text=each, where=where) for each in texts)
-    return Behaviour(outputs, draws, in_place, repeats, notes)
+    return Behaviour(outputs, draws, in_place, bool(trained), repeats, notes)
+
+
+class Observed:
+    """The behaviour of a model, or the error of a model that fails on its inputs."""
+
+    def __init__(
+        self, model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: CallSpec
+    ) -> None:
+        self._error: LowerscopeError | None = None
+        try:
+            self._behaviour = observe(model, inputs, calling)
+        except LowerscopeError as error:
+            self._error = error
+
+    @property
+    def fails(self) -> bool:
+        return self._error is not None
+
+    def check(self) -> None:
+        """Raise the `LowerscopeError` of a model that fails."""
+        if self._error is not None:
+            raise self._error
+
+    @property
+    def behaviour(self) -> Behaviour:
+        """The behaviour; raises a `LowerscopeError` if the model fails."""
+        self.check()
+        return self._behaviour
 
 
 def _first_of(names: Sequence[str]) -> str:
@@ -273,11 +382,6 @@ def _generators_drawn(start: RandomState) -> str:
 
 def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
-
-
-def _weights(model: torch.nn.Module) -> dict[str, tuple[int, int]]:
-    """Return the version and address of each parameter: assigned `data` leaves the version."""
-    return {name: (_version(each), each.data_ptr()) for name, each in model.named_parameters()}
 
 
 def _attributes(model: torch.nn.Module) -> dict[str, Any]:

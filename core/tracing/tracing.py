@@ -35,11 +35,10 @@ from lowerscope.core.sources.pytree import (
 from lowerscope.core.tracing import exporting, onnx_graphs, symbolic
 from lowerscope.core.tracing.example_run import NodeInfo, outputs_of, run_eagerly, run_once
 from lowerscope.core.tracing.fidelity import (
-    Behaviour,
+    Observed,
     as_in_a_run,
     difference,
     differs_from_model,
-    observe,
     unchanged,
 )
 from lowerscope.core.tracing.grouping import group_numbers, mark_varying
@@ -232,36 +231,54 @@ def trace(
     calling = calling or positional_call(model, len(inputs))
     check_call(model, calling)
     prepare_compiling(model)
-    with unchanged(model) as own, warnings.catch_warnings():
+    with warnings.catch_warnings():
         # torch warns of its own internals: of padding copies, of deprecations.
         warnings.simplefilter("ignore")
         if isinstance(model, OnnxModel):
-            graph_module, values = onnx_graphs.graph_of(model, inputs, named)
-            traced = TracedModel(graph_module, values, {}, model.paths, {}, "onnx")
-            if named is None:
-                variants = itertools.chain([inputs], symbolic.varied(inputs))
-                mark_varying(graph_module, values, variants)
-        elif isinstance(model, torch.jit.ScriptModule):
-            traced = _trace_scripted(model, inputs, calling, named)
-        elif tracer == "auto" and exported is None:
-            traced = _trace_by_either(model, inputs, calling, named, own)
-        elif exported is not None:
-            traced = _trace_export(model, inputs, calling, exported, named, decomposed=decomposed)
+            with unchanged(model):
+                graph_module, values = onnx_graphs.graph_of(model, inputs, named)
+                traced = TracedModel(graph_module, values, {}, model.paths, {}, "onnx")
+                if named is None:
+                    variants = itertools.chain([inputs], symbolic.varied(inputs))
+                    mark_varying(graph_module, values, variants)
         else:
-            traced = _trace_by_one(model, inputs, tracer, calling, named, own, decomposed)
+            traced = _trace_module(model, inputs, tracer, exported, calling, named, decomposed)
     output = next(node for node in traced.graph_module.graph.nodes if node.op == "output")
     if not any(isinstance(leaf, _RESULTS) for _other, leaf in leaves(output.args[0])):
         raise returns_nothing(forward_line(model))
     return traced
 
 
+def _trace_module(
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    tracer: TracerName,
+    exported: torch.export.ExportedProgram | None,
+    calling: CallSpec,
+    named: NamedInputs | None,
+    decomposed: bool,
+) -> TracedModel:
+    # Before all else, as it finds out which parameters are to be restored.
+    observed = Observed(model, inputs, calling)
+    with unchanged(model) as own:
+        if isinstance(model, torch.jit.ScriptModule):
+            return _trace_scripted(model, inputs, calling, observed, named)
+        if tracer == "auto" and exported is None:
+            return _trace_by_either(model, inputs, calling, observed, named, own)
+        if exported is not None:
+            observed.check()
+            return _described_program(exported, inputs, named, decomposed=decomposed)
+        return _trace_by_one(model, inputs, tracer, calling, observed, named, own, decomposed)
+
+
 def _trace_scripted(
     model: torch.jit.ScriptModule,
     inputs: tuple[torch.Tensor, ...],
     calling: CallSpec,
+    observed: Observed,
     named: NamedInputs | None,
 ) -> TracedModel:
-    behaviour = observe(model, inputs, calling)
+    behaviour = observed.behaviour
     program = converted(model, inputs, calling)
     if not isinstance(program, str):
         traced = _described_program(program, inputs, named, decomposed=False)
@@ -282,6 +299,7 @@ def _trace_by_either(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
     calling: CallSpec,
+    observed: Observed,
     named: NamedInputs | None,
     own: Sequence[torch.Tensor],
 ) -> TracedModel:
@@ -291,24 +309,24 @@ def _trace_by_either(
     except LowerscopeError as error:
         by_fx = error.problem
         # A size may be fixed by torch's own Python code, which export traces into.
-        if by_fx.code not in ("try-export", CONSTRAINT) and _fails(model, inputs, calling):
+        if by_fx.code not in ("try-export", CONSTRAINT) and observed.fails:
             raise
         caught = isinstance(error, CaughtError)
     else:
-        return _check_trace(traced, outputs, model, inputs, calling, named, own)
+        return _check_trace(traced, outputs, model, inputs, calling, observed, named, own)
     try:
-        traced = _trace_export(model, inputs, calling, None, named)
+        traced = _trace_export(model, inputs, calling, observed, named)
     except LowerscopeError as error:
         if error.problem.code != "try-fx":
             raise
         reason = neither_traces(by_fx, error.problem)
         if named is not None:
             raise reason from error
-        return _trace_split(model, inputs, calling, own, reason)
+        return _trace_split(model, inputs, calling, observed, own, reason)
     traced = replace(traced, notes=(took_export(by_fx), *traced.notes))
     if named is None and caught and traced.agrees and not _agrees(traced, model, inputs, calling):
         traced = replace(traced, agrees=False)
-    return traced if named is not None else _right(traced, model, inputs, calling, own)
+    return traced if named is not None else _right(traced, model, inputs, calling, observed, own)
 
 
 def _right(
@@ -316,13 +334,14 @@ def _right(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
     calling: CallSpec,
+    observed: Observed,
     own: Sequence[torch.Tensor],
 ) -> TracedModel:
     """Return a graph that is right, or else one of the model split, if that is right."""
     if not traced.agrees:
         reason = LowerscopeError(_("Python takes another branch while tracing"))
         with suppress(LowerscopeError):
-            split = _trace_split(model, inputs, calling, own, reason)
+            split = _trace_split(model, inputs, calling, observed, own, reason)
             if split.agrees:
                 return split
     return traced
@@ -333,6 +352,7 @@ def _trace_by_one(
     inputs: tuple[torch.Tensor, ...],
     tracer: TracerName,
     calling: CallSpec,
+    observed: Observed,
     named: NamedInputs | None,
     own: Sequence[torch.Tensor],
     decomposed: bool,
@@ -340,14 +360,14 @@ def _trace_by_one(
     """Return the graph of the tracer that the user has chosen."""
     try:
         if tracer == "export":
-            return _trace_export(model, inputs, calling, None, named, decomposed=decomposed)
+            return _trace_export(model, inputs, calling, observed, named, decomposed=decomposed)
         with unchanged(model):
             traced, outputs = _trace_fx(model, inputs, calling, named, own)
     except LowerscopeError as error:
         if error.problem.code in ("try-export", "try-fx"):
-            _check_advice(error, model, inputs, calling, named, own)
+            _check_advice(error, model, inputs, calling, observed, named, own)
         raise
-    behaviour = observe(model, inputs, calling)
+    behaviour = observed.behaviour
     wrong = differs_from_model(outputs, behaviour, "fx", model)
     notes = (*traced.notes, *behaviour.notes, *wrong)
     return replace(traced, notes=notes, agrees=not wrong)
@@ -358,6 +378,7 @@ def _check_advice(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
     calling: CallSpec,
+    observed: Observed,
     named: NamedInputs | None,
     own: Sequence[torch.Tensor],
 ) -> None:
@@ -368,7 +389,7 @@ def _check_advice(
     problem = error.problem
     try:
         if problem.code == "try-export":
-            _trace_export(model, inputs, calling, None, named)
+            _trace_export(model, inputs, calling, observed, named)
             return
         with unchanged(model):
             _trace_fx(model, inputs, calling, named, own)
@@ -379,7 +400,7 @@ def _check_advice(
     reason = neither_traces(by_fx, by_export)
     if named is not None:
         raise reason from error
-    _trace_split(model, inputs, calling, own, reason)
+    _trace_split(model, inputs, calling, observed, own, reason)
     raise LowerscopeError(
         problem.what,
         where=problem.where,
@@ -399,6 +420,7 @@ def _trace_split(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
     calling: CallSpec,
+    observed: Observed,
     own: Sequence[torch.Tensor],
     reason: LowerscopeError,
 ) -> TracedModel:
@@ -406,8 +428,8 @@ def _trace_split(
 
     Raises `reason` if that is not possible.
     """
-    behaviour = observe(model, inputs, calling)
-    split = Split(model, changes_state=behaviour.in_place)
+    behaviour = observed.behaviour
+    split = Split(model, changes_state=behaviour.in_place or behaviour.trains)
     for _turn in range(_MOST_SPLITS):
         try:
             with unchanged(model), split.applied():
@@ -459,37 +481,30 @@ def _check_trace(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
     calling: CallSpec,
+    observed: Observed,
     named: NamedInputs | None,
     own: Sequence[torch.Tensor],
 ) -> TracedModel:
     """Return a graph of the fx tracer, or torch.export's if that is incomplete."""
-    behaviour = observe(model, inputs, calling)
+    behaviour = observed.behaviour
     wrong = differs_from_model(outputs, behaviour, "fx", model)
     doubts = (*traced.notes, *wrong, *behaviour.notes)
     if not doubts:
         return traced
     try:
-        other = _trace_export(model, inputs, calling, None, named, behaviour=behaviour)
+        other = _trace_export(model, inputs, calling, observed, named)
     except LowerscopeError:
         traced = replace(traced, notes=doubts, agrees=not wrong)
-        return traced if named is not None else _right(traced, model, inputs, calling, own)
+        return (
+            traced if named is not None else _right(traced, model, inputs, calling, observed, own)
+        )
     by_export = [each for each in other.notes if each not in behaviour.notes]
     if not wrong and not other.agrees:
         return replace(traced, notes=doubts)
     first, rest = doubts[0], [each for each in behaviour.notes if each is not doubts[0]]
     took = Note(text=_("{text}; torch.export traced it", text=first.text), where=first.where)
     other = replace(other, notes=(took, *rest, *by_export))
-    return other if named is not None else _right(other, model, inputs, calling, own)
-
-
-def _fails(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: CallSpec) -> bool:
-    """Return whether `model` itself fails on `inputs`, and not only its graph."""
-    with unchanged(model):
-        try:
-            run_eagerly(model, inputs, calling)
-        except LowerscopeError:
-            return True
-    return False
+    return other if named is not None else _right(other, model, inputs, calling, observed, own)
 
 
 def _trace_fx(
@@ -503,7 +518,8 @@ def _trace_fx(
     """Return the graph, and its outputs."""
     random_state = RandomState.present()
     try:
-        with as_in_a_run(model):
+        # The graph runs from the state from which the model was traced.
+        with unchanged(model), as_in_a_run(model):
             graph_module, lines, notes, errors = symbolic.trace_symbolically(
                 model, inputs, calling, own, split
             )
@@ -531,16 +547,13 @@ def _trace_export(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
     calling: CallSpec,
-    exported: torch.export.ExportedProgram | None,
+    observed: Observed,
     named: NamedInputs | None,
     *,
     decomposed: bool = False,
-    behaviour: Behaviour | None = None,
 ) -> TracedModel:
     # torch.export computes no values, and so misses shapes and dtypes that do not fit.
-    behaviour = behaviour or observe(model, inputs, calling)
-    if exported is not None:
-        return _described_program(exported, inputs, named, decomposed=decomposed)
+    behaviour = observed.behaviour
 
     def traced(context: AbstractContextManager[None]) -> tuple[TracedModel, tuple[Note, ...]]:
         plain_output = is_plain(behaviour.outputs)
@@ -552,10 +565,12 @@ def _trace_export(
                 )
         finally:
             random_state.restore()
-        found = _described_program(program, inputs, named, decomposed=decomposed)
+        with unchanged(model):
+            found = _described_program(program, inputs, named, decomposed=decomposed)
         if behaviour.in_place:
             return found, ()
-        outputs = outputs_of(found.graph_module, inputs)
+        with unchanged(model):
+            outputs = outputs_of(found.graph_module, inputs)
         if any(isinstance(each, FakeTensor) for _path, each in leaves(outputs)):
             # A gradient of torch.func, for one, leaves tensors without values in the graph.
             reason = _("a tensor in its graph has no value")

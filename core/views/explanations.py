@@ -194,7 +194,7 @@ def why_scheduled(query: WhyFunctionQuery, pipeline: Pipeline, job: Progress) ->
     function = stages.states(name)[0].function
     cites = (f"tir:{name}",)
     applied = _applied(stages, name)
-    ruled = pipeline.replays.by_rule(function, stages.target)[0]
+    ruled = pipeline.replays.by_rule(function, stages.target, stages.usual_sizes)[0]
     rule = _("the rule {name}", name=ruled.rule)
     if applied is None:
         if not ruled.primitives:

@@ -353,7 +353,7 @@ def by_rule(query: ByRuleQuery, pipeline: Pipeline, job: Progress) -> ByRule:
     """
     stages = pipeline.stages(query.recipe, job)
     state = stages.states(query.function)[0]
-    return pipeline.replays.by_rule(state.function, stages.target)[0]
+    return pipeline.replays.by_rule(state.function, stages.target, stages.usual_sizes)[0]
 
 
 @answers(RulesQuery)
@@ -375,7 +375,7 @@ def rules(query: RulesQuery, pipeline: Pipeline, job: Progress) -> tuple[RuledFu
             continue
         told.add(structure)
         job.report(_("Scheduling {name} by rules", name=name), len(found) / len(functions.by_name))
-        ruled, _scheduled = pipeline.replays.by_rule(function, stages.target)
+        ruled, _scheduled = pipeline.replays.by_rule(function, stages.target, stages.usual_sizes)
         twins = functions.twins(name)
         by_hand = schedule_for(schedules, name, structure) is not None
         found.append(

@@ -53,6 +53,9 @@ RULES: Mapping[str, Rule] = {
 """Rules in the order in which they are tried."""
 
 
+_NO_SIZES: Mapping[str, int] = {}
+
+
 def by_rule(
     function: tirx.PrimFunc, target: tvm.target.Target, seconds: float = RULE_SECONDS
 ) -> ByRule:
@@ -61,15 +64,18 @@ def by_rule(
 
 
 def scheduled_by_rule(
-    function: tirx.PrimFunc, target: tvm.target.Target, seconds: float = RULE_SECONDS
+    function: tirx.PrimFunc,
+    target: tvm.target.Target,
+    seconds: float = RULE_SECONDS,
+    sizes: Mapping[str, int] = _NO_SIZES,
 ) -> tuple[ByRule, tirx.PrimFunc]:
     """Schedule a function by the first rule that fits it and has no step rejected.
 
     `seconds`: bound on the time that all rules may take. The function keeps its loops where one of
-    them reaches it.
+    them reaches it. `sizes`: usual sizes of named dimensions.
     """
     try:
-        rule, writing, reason = written_by_rule(function, target, {}, seconds)
+        rule, writing, reason = written_by_rule(function, target, {}, seconds, sizes)
     except RuleFailed as failed:
         return ByRule(reason=str(failed), failed=True), function
     if writing is None:
@@ -83,6 +89,7 @@ def written_by_rule(
     target: tvm.target.Target,
     decisions: Mapping[str, int],
     seconds: float = RULE_SECONDS,
+    sizes: Mapping[str, int] = _NO_SIZES,
 ) -> tuple[str, ScheduleRecorder | None, str]:
     """Schedule a function in the same way, with other decisions than the usual ones.
 
@@ -93,7 +100,7 @@ def written_by_rule(
     refused = []
     deadline = time.thread_time() + seconds
     try:
-        unscheduled = ScheduleRecorder(function, target)
+        unscheduled = ScheduleRecorder(function, target, sizes=sizes)
     except REFUSED as error:
         raise RuleFailed(
             _("TVM cannot schedule it: {last_line}", last_line=last_line(error))

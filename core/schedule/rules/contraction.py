@@ -423,8 +423,7 @@ def any_size(writing: ScheduleRecorder, machine: Machine) -> bool:
 
 def _is_worth_threads(writing: ScheduleRecorder, loops: tuple[At, ...]) -> bool:
     """Return whether there is enough work for threads, as far as it is known."""
-    extents = [writing.extent(each) for each in loops]
-    return None in extents or math.prod(each or 1 for each in extents) >= WORTH_THREADS
+    return writing.work(map(writing.extent, loops)) >= WORTH_THREADS
 
 
 _ORDERED = 4

@@ -270,9 +270,7 @@ def write_elements(writing: ScheduleRecorder, block: str, machine: Machine) -> N
             outer = writing.loops(block)[:-1]
     if inner is not None:
         writing.vectorize(inner, reason("adjacent values are loaded, computed and stored together"))
-    is_known = all(each is not None for each in extents)
-    worth = math.prod(each or 1 for each in extents) >= (WORTH_THREADS if is_known else 1)
-    if worth and machine.threads > 1 and outer:
+    if writing.work(extents) >= WORTH_THREADS and machine.threads > 1 and outer:
         # Last: afterwards, the loops inside of the fused ones have other places.
         parallelise(writing, outer, machine)
 
@@ -317,7 +315,7 @@ def movement(writing: ScheduleRecorder, machine: Machine) -> bool:
 
 def _share(writing: ScheduleRecorder, loops: tuple[At, ...], block: str, machine: Machine) -> bool:
     """Distribute loops among threads if the block has enough work; return whether it has."""
-    work = math.prod(writing.extent(each) or 1 for each in writing.loops(block))
+    work = writing.work(map(writing.extent, writing.loops(block)))
     if work < WORTH_THREADS or machine.threads < 2 or not loops:
         return False
     return parallelise(writing, loops, machine) > 0

@@ -14,6 +14,8 @@ import tvm
 from tvm import sym, tirx
 from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlock, Schedule
+from tvm.tirx.analysis import undefined_vars
+from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, collected, known, mentions, operator_name
 from lowerscope.core.model.processors import MACHINE
@@ -365,6 +367,7 @@ class ScheduleRecorder:
     """Primitives so far, the choices behind them, and the function after them.
 
     `decisions`: values for the choices of a rule, by their names, in place of the usual ones.
+    `sizes`: usual sizes of named dimensions, for estimates of the work.
     """
 
     def __init__(
@@ -372,6 +375,7 @@ class ScheduleRecorder:
         function: tirx.PrimFunc,
         target: tvm.target.Target,
         decisions: Mapping[str, int] = _NONE,
+        sizes: Mapping[str, int] = _NONE,
     ) -> None:
         self._deadline = math.inf
         self.sch = Schedule(tvm.IRModule({"main": function}))
@@ -380,6 +384,9 @@ class ScheduleRecorder:
         self._decisions = decisions
         self._target = target
         self._outputs: dict[str | At, tuple[Output, ...]] = dict(first_outputs(self.sch))
+        shapes = (size for each in function.params if is_buffer_var(each) for size in each.shape)
+        names = {str(var.name) for each in shapes for var in undefined_vars(each)}
+        self._assumed = max((sizes.get(each, ASSUMED) for each in names), default=ASSUMED)
 
     def again(self, decisions: Mapping[str, int], deadline: float) -> ScheduleRecorder:
         """Return an empty history, for another rule.
@@ -492,6 +499,10 @@ class ScheduleRecorder:
         """Return the extent of a loop; ``None`` where it is not known."""
         return known(stmt_at(self.sch, resolve(self.sch, loop, self._outputs, None)).extent)
 
+    def work(self, extents: Iterable[int | None]) -> int:
+        """Return how many values loops visit; an unknown extent has the usual size."""
+        return math.prod(self._assumed if each is None else each for each in extents)
+
     def inner(self, block: str, axis: int, below: int) -> At | None:
         """Return the innermost loop that an axis of a block is bound to, of those below a depth.
 
@@ -572,6 +583,10 @@ STACK = 1024
 
 WORTH_THREADS = 1 << 15
 """Values that take about as long as waking other threads."""
+
+ASSUMED = 32
+"""Assumed value of an unknown extent, where the dimensions that it depends on have no range."""
+
 
 SHARES = 8
 """Shares for each thread, so that none waits long for another one."""

@@ -419,17 +419,9 @@ def _share(
 ) -> None:
     """Distribute the rows among the threads."""
     sizes = stages[0].extents[:rows]
-    values = sum(_values(each) for each in stages)
+    values = sum(writing.work(each.extents) for each in stages)
     name = writing.blocks()[0]
     _share_loops(writing, writing.loops(name)[:rows], sizes, values, machine)
-
-
-def _values(stage: Stage) -> int:
-    return math.prod(_MANY if each is None else each for each in stage.extents)
-
-
-_MANY = 1 << 10
-"""Assumed value of an unknown extent."""
 
 
 def _share_stage(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> None:
@@ -442,7 +434,7 @@ def _share_stage(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> N
     # A loop whose last part was split off cannot be fused.
     loops = tuple(each for each in loops if not writing.block(each).annotations)
     sizes = stage.extents[: len(loops)]
-    _share_loops(writing, loops, sizes, _values(stage), machine)
+    _share_loops(writing, loops, sizes, writing.work(stage.extents), machine)
 
 
 def _share_loops(

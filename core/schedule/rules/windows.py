@@ -402,8 +402,7 @@ def uses_threads(writing: ScheduleRecorder, found: Window, machine: Machine) -> 
     """Return whether several threads are used: there is enough work, as far as it is known."""
     if machine.threads < 2:
         return False
-    work = math.prod(each or 1 for each in (*found.spatial, *found.reduced))
-    worth = work >= WORTH_THREADS or None in found.spatial
+    worth = writing.work((*found.spatial, *found.reduced)) >= WORTH_THREADS
     return bool(writing.choose("threads", (0, 1), int(worth)))
 
 

@@ -528,3 +528,27 @@ def test_rows_that_vectors_do_not_divide_are_stored_as_vectors(size: tuple[int, 
     text = compile_function("relu", function, WIDE).mod.inspect_source("ll")
     assert re.search(r"store <\d+ x float>", text)
     assert not re.search(r"(div|rem) <\d+ x i", text)
+
+
+N = tirx.Var("n", "int64")
+
+
+def dynamic(*shape: Any) -> te.Tensor:
+    return te.placeholder((N, *shape), name="x")
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        lambda: [x := dynamic(16, 16), topi.nn.relu(x)],
+        lambda: [x := dynamic(64), topi.nn.softmax(x)],
+        lambda: [x := dynamic(64), w := te.placeholder((64, 64), name="w"), topi.matmul(x, w)],
+        lambda: [x := dynamic(8, 16, 16), topi.nn.global_pool(x, "avg")],
+    ],
+)
+def test_loops_over_named_sizes_have_threads_if_their_usual_sizes_are_worth_it(
+    result: Callable[[], list[te.Tensor]],
+) -> None:
+    for size in (2, 1024):
+        _found, function = scheduled_by_rule(te.create_prim_func(result()), WIDE, sizes={"n": size})
+        assert ("T.parallel" in function.script()) is (size > 2)

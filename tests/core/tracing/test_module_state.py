@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -163,24 +164,67 @@ def test_a_model_that_trains_itself_keeps_its_parameters_and_a_note_says_so() ->
 
 
 class Decaying(nn.Module):
-    """Replaces the data of its parameter in ``forward``."""
+    """Changes its parameter in ``forward``, by one of the ways to do so."""
 
-    def __init__(self) -> None:
+    def __init__(self, change: Callable[[nn.Parameter], object]) -> None:
         super().__init__()
         self.layer = nn.Linear(4, 4)
+        self.change = change
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.layer.weight.data = self.layer.weight.data * 0.9
+        self.change(self.layer.weight)
         return self.layer(x)
 
 
-def test_a_note_names_the_parameters_whose_data_the_model_replaces() -> None:
-    model = Decaying()
+def replaced(weight: nn.Parameter) -> None:
+    weight.data = weight.data * 0.9
+
+
+def written(weight: nn.Parameter) -> None:
+    with torch.no_grad():
+        weight[:, 1:].mul_(0.9)
+
+
+def written_as_data(weight: nn.Parameter) -> None:
+    weight.data.mul_(0.9)
+
+
+def written_as_output(weight: nn.Parameter) -> None:
+    data = weight.data
+    torch.mul(data, 0.9, out=data)
+
+
+def written_in_a_list(weight: nn.Parameter) -> None:
+    torch._foreach_mul_([weight.data], 0.9)
+
+
+@pytest.mark.parametrize(
+    "change", [replaced, written, written_as_data, written_as_output, written_in_a_list]
+)
+def test_a_model_that_changes_its_parameters_is_judged_from_those_that_were_opened(
+    change: Callable[[nn.Parameter], object],
+) -> None:
+    model = Decaying(change)
     weight, content = model.layer.weight.data, model.layer.weight.detach().clone()
+    first = copy.deepcopy(model).requires_grad_(False)(X)
     traced = trace(model, (X,), "auto")
     assert any("changes its parameters layer.weight" in each.text for each in traced.notes)
+    assert traced.agrees
+    reference = Reference(model, (X,), 0)
+    for _turn in range(2):
+        (output,) = reference.outputs()
+        torch.testing.assert_close(output, first)
+        reference.call()
     assert model.layer.weight.data_ptr() == weight.data_ptr()
     assert torch.equal(model.layer.weight, content)
+    with torch.no_grad():
+        torch.testing.assert_close(traced.graph_module(X), first)
+
+
+def test_torchs_run_begins_with_the_buffers_that_were_opened() -> None:
+    reference = Reference(Counting(), (X,), 0)
+    (first,) = reference.outputs()
+    assert torch.equal(reference.outputs()[0], first)
 
 
 class SettingModes(nn.Module):
