@@ -16,6 +16,7 @@ from tvm import ir, relax, tirx
 from tvm.ir.instrument import PassInstrument
 
 from lowerscope.core.ir.cancellations import with_cancellations
+from lowerscope.core.ir.narrow_floats import with_wide_bfloat16
 from lowerscope.core.ir.relax import bound_in, operator_of, own_function, relax_functions
 from lowerscope.core.ir.script import function_script
 from lowerscope.core.ir.tensorir import collected
@@ -74,7 +75,8 @@ def build(
 
 def compiled(module: tvm.IRModule, target: tvm.target.Target) -> Any:
     """Return TVM's executable of a module; all code is compiled here, for runs and for display."""
-    return tvm.compile(with_cancellations(without_kills(module)), target)
+    module = with_cancellations(with_wide_bfloat16(without_kills(module)))
+    return tvm.compile(module, target)
 
 
 def compile_function(name: str, function: tirx.PrimFunc, target: tvm.target.Target) -> Any:
@@ -271,6 +273,9 @@ _Functions = dict[str, tuple[tvm.ir.GlobalVar, Any]]
 REMOVE_KILLS = "RemoveKills"
 """Lowerscope's own first step of a build whose module frees values: see `without_kills`."""
 
+WIDEN_BFLOAT16 = "WidenBfloat16"
+"""Lowerscope's own step before a build of bound bfloat16: see `with_wide_bfloat16`."""
+
 KEEP_CANCELLATIONS = "KeepCancellations"
 """Lowerscope's own step before a build that would cancel floats: see `with_cancellations`."""
 
@@ -378,9 +383,12 @@ def recorded_build(module: tvm.IRModule, target: tvm.target.Target) -> RecordedB
     built_from = without_kills(module)
     if not built_from.same_as(module):
         recorder.runs.append(PassRun(REMOVE_KILLS, module, after=built_from))
-    kept = with_cancellations(built_from)
-    if not kept.same_as(built_from):
-        recorder.runs.append(PassRun(KEEP_CANCELLATIONS, built_from, after=kept))
+    wide = with_wide_bfloat16(built_from)
+    if not wide.same_as(built_from):
+        recorder.runs.append(PassRun(WIDEN_BFLOAT16, built_from, after=wide))
+    kept = with_cancellations(wide)
+    if not kept.same_as(wide):
+        recorder.runs.append(PassRun(KEEP_CANCELLATIONS, wide, after=kept))
     built = build(kept, target, [recorder.instrument])
     return RecordedBuild(built, module, tuple(_main_line(recorder.runs)))
 

@@ -21,11 +21,14 @@ from tvm.s_tir import SBlock
 from lowerscope.core.lowering.builder import double, polynomial
 from lowerscope.core.model.texts import _
 
-_EMULATED = ("bfloat16", "float8_", "float6_", "float4_")
+_EMULATED = ("float8_", "float6_", "float4_")
 """Prefixes of dtypes that TVM computes in float32 after it has vectorized loops.
 
 Its rewriting skips the value that a ``Let`` binds, and writes a ``Let`` in doubly rounded values.
 """
+
+
+_HALF = ("float16", "bfloat16")
 
 
 def with_vector_math(
@@ -70,8 +73,8 @@ def _emulated(function: tirx.PrimFunc) -> str:
 def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
     """Return a function with its supported calls replaced by arithmetic.
 
-    Those of float32 and float16, and a few of float64. Tests for NaN too, but not in a reduction,
-    which schedules know by its form.
+    Those of float32, float16 and bfloat16, and a few of float64. Tests for NaN too, but not in a
+    reduction, which schedules know by its form.
     """
     reduces = _reduces(function)
 
@@ -83,16 +86,20 @@ def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
             return _bound("x", call.args[0], _FORMS_64[name])
         form = _FORMS.get(name)
         dtype = str(call.ty.dtype) if form is not None else ""
-        if form is None or dtype not in ("float32", "float16"):
+        if form is None or dtype not in ("float32", *_HALF):
             return call
         values = [each if dtype == "float32" else tirx.Cast("float32", each) for each in call.args]
         result = _with_arguments(values, form)
         return result if dtype == "float32" else tirx.Cast(dtype, result)
 
     def divided(rest: Any) -> Any:
-        if str(rest.ty.dtype) != "float32":
+        dtype = str(rest.ty.dtype)
+        if dtype not in ("float32", *_HALF):
             return rest
-        return _with_arguments([rest.a, rest.b], _fmod)
+        if dtype == "float32":
+            return _with_arguments([rest.a, rest.b], _fmod)
+        values = [tirx.Cast("float32", each) for each in (rest.a, rest.b)]
+        return tirx.Cast(dtype, _with_arguments(values, _fmod))
 
     body = tvm_ffi.structural_map(function.body, [(tvm.ir.Call, expanded), (tirx.Mod, divided)])
     return function if body.same_as(function.body) else function.with_body(body)
@@ -136,9 +143,12 @@ def _with_arguments(values: Sequence[Any], form: Callable[..., Any], *bound: Any
 
 
 def _within(x: Any, low: float, high: float) -> Any:
-    """Clamp `x` to bounds; NaN stays NaN, which ``max`` would lose."""
+    """Clamp `x` to bounds; NaN stays NaN, as the second side of each comparison.
+
+    Selections would take TVM's simplifier seconds where one such form is inside of another.
+    """
     least, most = (tirx.const(each, str(x.ty.dtype)) for each in (low, high))
-    return tirx.Select(x > most, most, tirx.Select(x < least, least, x))
+    return tirx.min(most, tirx.max(least, x))
 
 
 @dataclass(frozen=True)

@@ -541,9 +541,12 @@ class Machine:
     threads: int
 
     def lanes(self, dtype: str) -> int:
-        """Return the number of values of a dtype in a vector register."""
-        kind = tvm.DataType(dtype)
-        return max(1, self.vector_bytes * 8 // max(8, int(kind.bits)))
+        """Return the number of values of a dtype in a vector register.
+
+        Those of 16 bits are computed in float32.
+        """
+        bits = 32 if dtype in ("float16", "bfloat16") else int(tvm.DataType(dtype).bits)
+        return max(1, self.vector_bytes * 8 // max(8, bits))
 
 
 _VECTORS = (("avx512f", 64, 32), ("avx", 32, 16), ("sve", 16, 32), ("neon", 16, 32))
