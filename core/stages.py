@@ -69,7 +69,7 @@ from lowerscope.core.run.tuning.database import Database
 from lowerscope.core.schedule.primitive_table import check_schedules
 from lowerscope.core.schedule.replay import Replayed, Replays, state_at
 from lowerscope.core.schedule.whole_model import Functions, WholeModel
-from lowerscope.core.sources.decoding import decode_step
+from lowerscope.core.sources.decoding import decode_step, with_state
 from lowerscope.core.sources.loading import open_model, with_inputs
 from lowerscope.core.sources.opened_model import LoadedModel, OpenedModel, form_of
 from lowerscope.core.tracing.trace_errors import NamedInputs
@@ -334,7 +334,7 @@ class Stages:
             if recipe.source.decode:
                 return decode_step(self._prefill.opened, recipe.seed, recipe.source.after)
             self._progress.report(_("Opening the model"))
-            return open_model(recipe.source, recipe.seed)
+            return with_state(open_model(recipe.source, recipe.seed), recipe.seed)
 
         def size(made: OpenedModel) -> int:
             # The decode step shares its parameters.

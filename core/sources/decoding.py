@@ -4,14 +4,20 @@ The call with the example inputs is the prefill. ``next_inputs(outputs, token)``
 the next call from the outputs of the one before and the next token, of shape ``(batch, 1)``, in one
 of the forms of ``example_inputs``. That call is the decode step: of the model itself, or of its
 method ``decode`` where it has one, with the same parameters.
+
+A model may keep its cache itself, in buffers or in tensors in attributes. These are inputs and
+outputs of each call then, besides those of the file.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import FunctionType
 from typing import Any
 
 import msgspec
@@ -23,13 +29,14 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.sources.examples import (
     Examples,
     Signature,
+    arguments_of,
     as_input,
     is_tensor,
     named_arguments,
     signature_of_model,
 )
 from lowerscope.core.sources.inputs import gather
-from lowerscope.core.sources.opened_model import OpenedModel
+from lowerscope.core.sources.opened_model import OpenedModel, mentions
 from lowerscope.core.sources.pytree import Count, Path, Places, leaves, mapped, numbers
 from lowerscope.core.sources.user_code import user_code
 
@@ -67,6 +74,143 @@ def _stepping(model: torch.nn.Module) -> torch.nn.Module:
     step = copy.copy(model)
     step.__class__ = type(type(model).__name__, (type(model),), {"forward": method})
     return step
+
+
+# --- A model that keeps its cache itself ---
+
+STATE = "state"
+"""Name of the input and of the output with the tensors that a model writes into its attributes."""
+
+
+def with_state(opened: OpenedModel, seed: int) -> OpenedModel:
+    """Return a language model with the state that it keeps as an input and an output of its calls.
+
+    The state is what its calls write into its buffers, and into other tensors in attributes of its
+    modules. A model that keeps none is returned unchanged.
+    """
+    model, next_inputs = opened.model, opened.next_inputs
+    if model is None or next_inputs is None or opened.offered.examples.make is None:
+        return opened
+    names = {each.rpartition(".")[2] for each in _tensors_of(model)}
+    taken = opened.offered.signature.names
+    if STATE in taken or not isinstance(type(model).forward, FunctionType):
+        return opened
+    if not mentions(model, names):
+        return opened
+    with opened.environment():
+        written = _written(opened, seed)
+    if not written:
+        return opened
+    made = copy.copy(model)
+    own = type(model)
+    methods = {
+        name: _stateful(getattr(own, name), written)
+        for name in ("forward", "decode")
+        if hasattr(own, name)
+    }
+    made.__class__ = type(own.__name__, (own,), {**methods, "__module__": own.__module__})
+    examples = opened.offered.examples
+
+    def given() -> Any:
+        values = examples.make() if callable(examples.make) else examples.make
+        before = _tensors_of(model)
+        state = {key: before[name].detach().clone() for key, name in written.items()}
+        return _with_state(values, state, opened, "example_inputs")
+
+    def following(outputs: Any, token: torch.Tensor) -> Any:
+        values = next_inputs(outputs["outputs"], token)
+        return _with_state(values, outputs[STATE], opened, "next_inputs")
+
+    offered = replace(
+        opened.offered,
+        signature=signature_of_model(made, str(opened.path)),
+        examples=replace(examples, make=given),
+    )
+    return replace(opened, model=made, offered=offered, next_inputs=following)
+
+
+def _with_state(values: Any, state: Any, opened: OpenedModel, source: str) -> Any:
+    args, kwargs = arguments_of(values, opened.path, source)
+    return tuple(args), {**kwargs, STATE: state}
+
+
+def _tensors_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return the buffers of a model, and other tensors in attributes of its modules, by path."""
+    found: dict[str, torch.Tensor] = {}
+    for path, module in model.named_modules():
+        for name, value in (*vars(module).items(), *module._buffers.items()):
+            if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+                found[f"{path}.{name}" if path else name] = value
+    return found
+
+
+def _holder(model: torch.nn.Module, path: str) -> tuple[dict[str, Any], str]:
+    """Return the dict of a module that has the tensor at a path, and its key there."""
+    parent, _dot, name = path.rpartition(".")
+    module = model.get_submodule(parent)
+    return (module._buffers if name in module._buffers else vars(module)), name
+
+
+def _written(opened: OpenedModel, seed: int) -> dict[str, str]:
+    """Return the paths of the tensors that the first two calls write, by their keys in the state.
+
+    It is empty if a call fails, which is reported when the model is traced.
+    """
+    model = opened.model
+    assert model is not None
+    before = _tensors_of(model)
+    contents = {name: each.detach().clone() for name, each in before.items()}
+    versions = {name: each._version for name, each in before.items()}
+    step = _stepping(model)
+    decoding = Decoding(opened, step, signature_of_model(step, str(opened.path)), seed)
+    try:
+        decoding.first  # noqa: B018
+        after = _tensors_of(model)
+    except LowerscopeError:
+        return {}
+    finally:
+        for name, value in before.items():
+            holder, key = _holder(model, name)
+            changed = value._version != versions[name]
+            if changed:
+                with torch.no_grad():
+                    value.copy_(contents[name])
+            holder[key] = value
+    names = [
+        name
+        for name, value in before.items()
+        if name in after
+        and (after[name] is not value or value._version != versions[name])
+        and (after[name].shape, after[name].dtype) == (value.shape, value.dtype)
+    ]
+    return {name.replace(".", "_"): name for name in names}
+
+
+def _stateful(own: Callable[..., Any], written: Mapping[str, str]) -> Callable[..., Any]:
+    """Return a method that takes the state by keyword, and returns it beside the outputs."""
+
+    @functools.wraps(own)
+    def method(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        state = kwargs.pop(STATE)
+        holders = {key: _holder(self, name) for key, name in written.items()}
+        before = {key: holder[name] for key, (holder, name) in holders.items()}
+        try:
+            for key, (holder, name) in holders.items():
+                holder[name] = state[key].clone()
+            outputs = own(self, *args, **kwargs)
+            after = {key: holder[name] for key, (holder, name) in holders.items()}
+        finally:
+            for key, (holder, name) in holders.items():
+                holder[name] = before[key]
+        return {"outputs": outputs, STATE: after}
+
+    signature = inspect.signature(own)
+    parameters = list(signature.parameters.values())
+    last = parameters[-1:] if parameters[-1].kind is inspect.Parameter.VAR_KEYWORD else []
+    more = inspect.Parameter(STATE, inspect.Parameter.KEYWORD_ONLY)
+    parameters = [*parameters[: len(parameters) - len(last)], more, *last]
+    vars(method)["__signature__"] = signature.replace(parameters=parameters)
+    return method
 
 
 def greedy(outputs: Any) -> torch.Tensor:

@@ -154,7 +154,7 @@ _AS_THEY_ARE = (bool, int, float, complex, str, torch.dtype, torch.device, type(
 
 
 _CODE = (type, ModuleType, FunctionType, torch.nn.Module)
-"""Types of objects that are no inputs; others, such as an empty cache, are passed unchanged."""
+"""Types of objects that are no inputs by themselves; inside of others they are passed unchanged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,7 @@ def named_arguments(
     Args:
         source: What has returned the values: the name of a function or a variable of the file.
     """
-    args, kwargs = _arguments(values, path, source)
+    args, kwargs = arguments_of(values, path, source)
     arguments = {
         name: mapped(value, _taken_apart)
         for name, value in _by_name(args, kwargs, signature, path, source).items()
@@ -264,7 +264,7 @@ def _taken_apart(leaf: Any) -> Any:
     return SparseTensor.of(leaf.cpu()) if sparse else leaf
 
 
-def _arguments(values: Any, path: Path, source: str) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+def arguments_of(values: Any, path: Path, source: str) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """Return the arguments by position and by keyword: see the table at the top of this module."""
     if isinstance(values, Mapping):
         return (), values
@@ -334,7 +334,9 @@ def _check_leaves(name: str, value: Any, signature: Signature, path: Path) -> No
     if signature.tensors_only and not is_tensor(value):
         raise _no_tensor(name, value, str(path))
     for place, leaf in leaves(value):
-        held = getattr(leaf, "__dict__", None) is not None and not isinstance(leaf, _CODE)
+        held = getattr(leaf, "__dict__", None) is not None and (
+            bool(place) or not isinstance(leaf, _CODE)
+        )
         if not is_tensor(leaf) and not held and not isinstance(leaf, _AS_THEY_ARE):
             raise _no_tensor(path_text(place, name), leaf, str(path))
 

@@ -190,7 +190,7 @@ def _enabling(own: Callable[..., Any]) -> Callable[..., Any]:
 
 def computes_gradients(model: torch.nn.Module) -> bool:
     """Return whether the Python code of a model mentions ``torch.autograd`` or ``backward``."""
-    return _mentions(model, {"autograd", "backward", "grad"})
+    return mentions(model, {"autograd", "backward", "grad"})
 
 
 @contextlib.contextmanager
@@ -243,7 +243,7 @@ def prepare_compiling(model: torch.nn.Module) -> None:
 
     Imported while a model is traced, it would take Python's functions as they are then for its own.
     """
-    if _mentions(model, _COMPILED):
+    if mentions(model, _COMPILED):
         importlib.import_module("torch._dynamo")
 
 
@@ -312,10 +312,11 @@ def is_written(parameter: torch.Tensor) -> bool:
 
 def uses_gradients(called: Any) -> bool:
     """Return whether the Python code of a model or a function enables gradients."""
-    return _mentions(called, _NAMES)
+    return mentions(called, _NAMES)
 
 
-def _mentions(called: Any, names: Set[str]) -> bool:
+def mentions(called: Any, names: Set[str]) -> bool:
+    """Return whether the Python code of a model or a function has one of the names in it."""
     functions = list(_functions_of(called))
     reached: set[types.FunctionType] = set()
     seen: set[types.CodeType] = set()

@@ -155,6 +155,34 @@ class InPlace(nn.Module):
         return (token, outputs[1])
 
 
+class Keeps(nn.Module):
+    """Attention whose keys are a buffer of the model, written at the places of the tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
+        self.positions = nn.Embedding(WINDOW, WIDTH)
+        self.head = nn.Linear(WIDTH, VOCABULARY)
+        self.keys = nn.Buffer(torch.zeros(1, WINDOW, WIDTH))
+        self.seen = torch.zeros(WINDOW, dtype=torch.bool)
+        self.scale = nn.Buffer(torch.full((), 2.0))
+
+    def forward(self, tokens: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+        x = self.embedding(tokens) + self.positions(places)
+        self.keys[:, places] = x
+        self.seen = self.seen.index_fill(0, places, True)
+        scores = (x @ self.keys.transpose(1, 2) * self.scale).masked_fill(~self.seen, -torch.inf)
+        return self.head(scores.softmax(-1) @ self.keys), places[-1:] + 1
+
+    @staticmethod
+    def example_inputs() -> Any:
+        return torch.tensor([[3, 1, 4]]), torch.arange(3)
+
+    @staticmethod
+    def next_inputs(outputs: tuple[Tensor, Tensor], token: Tensor) -> Any:
+        return (token, outputs[1])
+
+
 class State:
     """A holder of tensors, and of other things."""
 

@@ -79,6 +79,16 @@ def test_a_state_written_in_place_is_returned_beside_a_cache_that_grows(
     assert "cache.state" in [each.name for each in record.cache]
 
 
+def test_a_cache_in_the_buffers_of_the_model_is_given_and_returned(pipeline: Pipeline) -> None:
+    record = pipeline.answer(GenerationQuery(recipe("Keeps"), TOKENS))
+    assert record.verdict == "match", record.fault
+    assert record.same == TOKENS
+    assert len({each.token for each in record.tokens}) > 5
+    # Ninety-six keys of eight float32, a flag for each, and the next place.
+    sizes = {each.name: each.bytes for each in record.cache}
+    assert sizes == {"state.keys": 96 * 8 * 4, "state.seen": 96, "outputs[1]": 8}
+
+
 def test_the_step_is_a_model_of_its_own(pipeline: Pipeline) -> None:
     step = recipe("InPlace", source=Source(spec=str(FILE), entry="InPlace", decode=True))
     whole = recipe("InPlace")
