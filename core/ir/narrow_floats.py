@@ -28,7 +28,7 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
 
     def binds_narrow(function: Any) -> bool:
         bound: list[Any] = []
-        narrow: list[Any] = []
+        values: list[Any] = []
         calls: list[Any] = []
         tvm_ffi.structural_walk(function.body, (tirx.Let, bound.append))
         if not bound:
@@ -37,10 +37,8 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
         if any(takes_bits(each) and any(map(is_narrow, (each, *each.args))) for each in calls):
             # This is done already.
             return False
-        tvm_ffi.structural_walk(
-            function.body, (tvm.ir.Expr, lambda each: is_narrow(each) and narrow.append(each))
-        )
-        return bool(narrow)
+        tvm_ffi.structural_walk(function.body, (tvm.ir.Expr, values.append))
+        return any(map(is_narrow, values))
 
     def number(value: int) -> Any:
         return tirx.const(value, "uint32")
