@@ -650,7 +650,9 @@ class ScheduleForm(QWidget):
         last: QWidget = self.back
         for editor in self.editors.values():
             for part in editor.findChildren(QWidget):
-                if part.focusPolicy() & Qt.FocusPolicy.TabFocus and part.focusProxy() is None:
+                takes = part.focusPolicy() & Qt.FocusPolicy.TabFocus and part.focusProxy() is None
+                # The list of a box is a window of its own.
+                if takes and part.window() is self.window():
                     self.setTabOrder(last, part)
                     last = part
         self.setTabOrder(last, self.apply)
