@@ -43,7 +43,8 @@ class Help(QObject):
         self._document = document
         self._approve = approve
         self._enter = enter
-        self._function = ""  # Id of the function that a command names.
+        self._function = ""  # Id of the function that a command names, and the pane that shows it.
+        self._pane = ""
         document.on(("snapshot", "pending"), self._select_function)
         self.shown: HelpWindow | None = None
         notifier().wanted.connect(self._show_of_dialog)
@@ -90,6 +91,7 @@ class Help(QObject):
 
         def go(approved: Recipe) -> None:
             self._function = f"tir:{view.function}" if view.function else ""
+            self._pane = view.pane
             self._document.open(approved)
             self._host.show_panes()
             self._host.bring(view.pane)
@@ -111,6 +113,9 @@ class Help(QObject):
         self._function = ""
         if snapshot is not None and function in {each.id for each in snapshot.functions}:
             self._document.select((function,))
+            if self._host.widget.isActiveWindow():
+                # The list of functions, which had the focus, may have made way for the function.
+                self._enter(self._pane)
 
     def _show_of_dialog(self, dialog: QWidget, page: str) -> None:
         above: QWidget | None = dialog

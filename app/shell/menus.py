@@ -728,6 +728,8 @@ class Menus(QObject):
         """Show the menu of a mode in place of the others."""
         for mode, menu in self._of_modes.items():
             menu.menuAction().setVisible(mode == key)
+            # Qt takes the letter of a hidden menu for a key of the bar, too.
+            menu.setTitle(LETTERED[mode] if mode == key else plain(LETTERED[mode]))
 
     def _fill(self, menu: QMenu, entries: Sequence[Entry]) -> None:
         # They say why a command is disabled.

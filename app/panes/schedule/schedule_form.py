@@ -642,7 +642,20 @@ class ScheduleForm(QWidget):
             for line in editor.findChildren(QLineEdit):
                 line.installEventFilter(self)
         self._area.updateGeometry()
+        self._order_tabs()
         self._focus_first()
+
+    def _order_tabs(self) -> None:
+        """Put the fields between the buttons: Qt puts new ones at the end of the window."""
+        last: QWidget = self.back
+        for editor in self.editors.values():
+            for part in editor.findChildren(QWidget):
+                takes = part.focusPolicy() & Qt.FocusPolicy.TabFocus and part.focusProxy() is None
+                # The list of a box is a window of its own.
+                if takes and part.window() is self.window():
+                    self.setTabOrder(last, part)
+                    last = part
+        self.setTabOrder(last, self.apply)
 
     def _focus_first(self) -> None:
         for editor in self.editors.values():
@@ -661,6 +674,7 @@ class ScheduleForm(QWidget):
         for editor in self.editors.values():
             for line in editor.findChildren(QLineEdit):
                 line.installEventFilter(self)
+        self._order_tabs()
         arguments: dict[str, Argument] = dict(draft.primitive.arguments)
         wrong = ""
         for name, editor in self.editors.items():

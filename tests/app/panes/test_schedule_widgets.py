@@ -139,6 +139,17 @@ def test_words_are_chosen_as_they_are_and_buffers_by_their_place(
     assert (arguments["buffer"], arguments["scope"]) == (1, "local")
 
 
+def test_tab_goes_through_the_fields_to_the_button_below(qtbot: QtBot, work: Workbench) -> None:
+    form = form_of(qtbot, work, move("cache_read", BUFFER, SCOPE))
+    chain: list[QWidget] = [form.back]
+    while chain[-1] is not form.apply:
+        following = chain[-1].nextInFocusChain()
+        assert following is not None
+        chain.append(following)
+    boxes = [form.editors[field].findChild(QComboBox) for field in ("buffer", "scope")]
+    assert [each for each in chain if isinstance(each, QComboBox)] == boxes
+
+
 def test_axes_are_put_in_order_and_an_index_map_is_a_text(qtbot: QtBot, work: Workbench) -> None:
     order = Field(name="order", label="Order", kind="order", choices=("v_i", "v_j", "v_k"))
     index_map = Field(name="map", label="Map", kind="index map", choices=("v_i", "v_j"))

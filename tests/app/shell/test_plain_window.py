@@ -166,6 +166,9 @@ def test_a_command_of_a_page_shows_what_it_prints(window: MainWindow) -> None:
         assert window.mode == mode
         assert panes.by_name[pane].isAncestorOf(window.focusWidget())
         assert page in ("", panes.tensorir.current())
+        if mode == "schedule":
+            # Not the list of functions, which had it first.
+            assert window.focusWidget() is panes.schedule.tree
         chosen = ("tir:relu",) if "--function" in command else ()
         assert window.document.selection.chosen == chosen
         window.document.select(())
