@@ -70,6 +70,7 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerance
 from lowerscope.core.passes import (
     batch_norm_folding,
+    chosen_branches,
     matrix_transposes,
     own_passes,
     transposed,
@@ -78,6 +79,7 @@ from lowerscope.core.passes import (
 )
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.catalogue import MODULES, Pass, arguments_of, find, split, user_passes
+from lowerscope.core.passes.chosen_branches import CHOOSE_BRANCHES
 from lowerscope.core.passes.matrix_transposes import FUSE_TRANSPOSE
 from lowerscope.core.passes.own_passes import ATTACH, without_row_major
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
@@ -424,6 +426,7 @@ def _settings(recipe: Recipe) -> list[str]:
 
 
 _OWN_STEPS: Mapping[str, tuple[ModuleType, str]] = {
+    CHOOSE_BRANCHES: (chosen_branches, "choose_branches"),
     FOLD_BATCH_NORM: (batch_norm_folding, "fold_batch_norm"),
     SPLIT_TRANSPOSED: (transposed, "split_transposed"),
     WINOGRAD: (winograd, "winograd"),

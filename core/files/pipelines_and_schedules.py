@@ -154,6 +154,7 @@ _DISPATCH = ("DispatchSampling", "DispatchSortScan")
 _FUSE = ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")
 _DATAFLOW = ("RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", "CallTIRRewrite")
 _FOLD = (
+    "ComputeChosenBranches",
     "FoldBatchNorm",
     "SplitTransposedConvolution",
     "WinogradConvolution",

@@ -33,6 +33,7 @@ from lowerscope.core.model.schedule_records import RULE_SECONDS
 from lowerscope.core.model.snapshot import OptionKind, PassOption, PassType, SourceLine
 from lowerscope.core.model.texts import _, alternatives
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM, fold_batch_norm
+from lowerscope.core.passes.chosen_branches import CHOOSE_BRANCHES, choose_branches
 from lowerscope.core.passes.matrix_transposes import FUSE_TRANSPOSE, fuse_transposes
 from lowerscope.core.passes.own_passes import ATTACH, attach_layout_free_buffers
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
@@ -642,6 +643,19 @@ OWN_PASSES = (
         ),
         given="tuned",
         options=_BOUND,
+    ),
+    _own_pass(
+        CHOOSE_BRANCHES,
+        "relax",
+        _(
+            "Compute only the side of a branch that is chosen.\n\nA branch on the values of "
+            "tensors is lowered with both sides, and a condition selects the results. What only "
+            "one side needs becomes a function of its own, and R.If calls one of the two. This is "
+            "done where a side is large and its shapes are numbers; calls of torch stay outside. "
+            "The nodes inside are not compared one by one; the results of the branch are.\n\nThis "
+            "step is Lowerscope's own."
+        ),
+        change=choose_branches,
     ),
     _own_pass(
         FOLD_BATCH_NORM,

@@ -368,6 +368,10 @@ _FROZEN = (str, bytes, type(None), torch.dtype, torch.device, torch.Size)
 """Types of results that are the same in each run; numbers are not."""
 
 
+def _is_output(value: Any) -> bool:
+    return isinstance(value, torch.Tensor | bool | int | float | complex)
+
+
 class TorchPart(nn.Module):
     """Statements of a model that run in torch.
 
@@ -381,6 +385,8 @@ class TorchPart(nn.Module):
     `read_later`: those of them that must not be, as their memory is read after the statements.
     `reason`: why they cannot be traced.
     `changes_state`: whether they may write into buffers that they hold, which are restored.
+    `is_last`: whether their result is the model's: what is neither a tensor nor a number in it may
+        be of any type, and depend on the data.
     """
 
     def __init__(
@@ -394,9 +400,11 @@ class TorchPart(nn.Module):
         *,
         changes_state: bool = False,
         read_later: Sequence[str] = (),
+        is_last: bool = False,
     ) -> None:
         super().__init__()
         self.changes_state = changes_state
+        self.is_last = is_last
         self.read_later = frozenset(read_later)
         self.function = function
         self.names = tuple(names)
@@ -464,6 +472,7 @@ class TorchPart(nn.Module):
             self.line,
             changes_state=self.changes_state,
             read_later=tuple(self.read_later),
+            is_last=self.is_last,
         )
         made.plain, made.spec, made.constants = self.plain, self.spec, self.constants
         made.modes, made.dtypes, made.given = self.modes, self.dtypes, self.given
@@ -481,12 +490,20 @@ class TorchPart(nn.Module):
         """
         self.spec = spec
         for index, each in enumerate(leaves):
-            for value in (each, *(other[index] for other in others)):
+            found = [each, *(other[index] for other in others)]
+            for value in found:
                 if isinstance(value, torch.Tensor) and not value.dim():
                     self.dtypes.setdefault(index, value.dtype)
-            if isinstance(each, _FROZEN):
+            if isinstance(each, _FROZEN) or (self.is_last and not _is_output(each)):
+                varies = any(map(_is_output, found)) or (
+                    not self.is_last and any(one != each for one in found)
+                )
+                if varies:
+                    raise CannotFollow(
+                        _("it gives a {name} that depends on the data", name=type(each).__name__)
+                    )
                 self.constants[index] = each
-            elif not isinstance(each, torch.Tensor | bool | int | float | complex):
+            elif not _is_output(each):
                 raise CannotFollow(_("it returns a {name}", name=type(each).__name__))
             elif isinstance(each, torch.Tensor) and each.is_nested:
                 raise CannotFollow(NESTED)
@@ -531,7 +548,9 @@ class TorchPart(nn.Module):
         ]
         leaves, spec = flattened(self.result(*given))
         same = spec == self.spec and all(
-            type(leaves[index]) is type(value) and leaves[index] == value
+            not _is_output(leaves[index])
+            if self.is_last
+            else type(leaves[index]) is type(value) and leaves[index] == value
             for index, value in self.constants.items()
         )
         if not same:
@@ -1160,6 +1179,7 @@ class Split:
             call.line,
             changes_state=self._changes_state,
             read_later=self._read_later(function, call, names) if call.is_tail else (),
+            is_last=call.is_tail and function.function is inspect.unwrap(type(self._model).forward),
         )
         part.objects = objects
         self.parts.append(part)

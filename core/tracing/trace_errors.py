@@ -144,10 +144,18 @@ class CaughtError(LowerscopeError):
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an exception's message, shortened; its type if it has none."""
+    """Return the first line of an exception's message, shortened; its type if it has none.
+
+    A key, or an assertion without a message, says nothing by itself.
+    """
     if isinstance(error, SystemExit):
         return _("it ends Python itself (exit code {code})", code=error.code)
+    if isinstance(error, KeyError):
+        return _("there is no key {key}", key=error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines and isinstance(error, AssertionError):
+        check = kind_of(error).partition(": ")[2].removeprefix("assert ")
+        return _("its own check fails: {check}", check=check) if check else _("its own check fails")
     if not lines:
         return kind_of(error)
     text = lines[0] if len(lines[0]) <= _LONGEST else lines[0][: _LONGEST - 1] + "…"
@@ -200,11 +208,17 @@ def inputs_do_not_fit(
             reason=first_line(error),
         ),
         where=where_of(line),
-        todo=_("check the inputs' shapes and dtypes: --input x=1,784:float32"),
+        todo=_("check the inputs' shapes and dtypes: --input x=1,784:float32")
+        if isinstance(error, _OF_VALUES) and not isinstance(error, RecursionError)
+        else _("correct this line, or give inputs for which it works: --input x=1,784:float32"),
         details=traceback_text(error),
         code="change-inputs" if names else "",
         choices=names,
     )
+
+
+_OF_VALUES = (RuntimeError, ValueError, IndexError, ArithmeticError)
+"""Errors for values that do not fit; others are mistakes in the code more often."""
 
 
 def returns_nothing(line: SourceLine | None) -> LowerscopeError:

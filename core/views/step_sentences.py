@@ -531,6 +531,11 @@ RULES: Mapping[str, Rule] = {
         "{step} turned {count:,} parameter into a constant.",
         "{step} turned {count:,} parameters into constants.",
     ),
+    "ComputeChosenBranches": effect_n(
+        lambda effect: effect.lost["R.where"],
+        "{step} left {count:,} result of a branch to the side that is chosen.",
+        "{step} left {count:,} results of branches to the sides that are chosen.",
+    ),
     "FoldBatchNorm": _folded_norms,
     "SplitTransposedConvolution": effect_n(
         lambda effect: sum(effect.lost[f"R.nn.conv{n}d_transpose"] for n in (1, 2)),

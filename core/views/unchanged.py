@@ -354,6 +354,9 @@ _DESTINATION = ("call_tir", "call_dps_packed", "call_tir_inplace", "call_inplace
 
 _RULES: Mapping[str, Rule] = {
     BIND_PARAMS: _bound_parameters,
+    "ComputeChosenBranches": lambda _module: Unmet(
+        _("no branch on values has a large side that nothing else needs")
+    ),
     "FoldBatchNorm": _batch_norm,
     "SplitTransposedConvolution": _refused(
         lambda value: operator_of(value).endswith("d_transpose"),
