@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QSize, QTimer, Signal
 from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.document.settings import Settings
@@ -635,5 +635,8 @@ class MainWindow(QMainWindow):
 
 def _accept_copy(event: QDropEvent) -> None:
     """Accept a dragged file as a copy: where it is moved, its folder may lose it."""
+    # Its enumerations would delay the first paint.
+    from PySide6.QtCore import Qt
+
     event.setDropAction(Qt.DropAction.CopyAction)
     event.accept()

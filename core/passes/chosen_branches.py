@@ -197,7 +197,7 @@ def _moved(bindings: Sequence[Any], first: int, last: int) -> tuple[list[int], l
         binding = bindings[place]
         value = getattr(binding, "value", None)
         if first <= place <= last:
-            for side, each in enumerate(value.args):
+            for side, each in enumerate(binding.value.args):
                 for variable in _read([each]):
                     if variable in places:
                         readers[places[variable]].add(side)
