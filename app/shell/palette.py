@@ -27,7 +27,7 @@ from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CatalogueQuery
 from lowerscope.core.model.snapshot import PassType
-from lowerscope.core.model.texts import _, language
+from lowerscope.core.model.texts import _, english, language
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.code.code_view import CodeView
@@ -73,10 +73,13 @@ class PaletteEntry:
     act: Callable[[], object]  # Goes to the entry, or runs it.
     keys: str = ""  # Keyboard shortcut.
     enabled: Callable[[], bool] = lambda: True  # Whether it can be run now.
+    english: str = ""  # Its title in English, by which it is found in any language.
     searched: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "searched", f"{self.title} {self.where}".lower())
+        also = self.english if self.english != self.title else ""
+        searched = f"{self.title} {self.where} {also}".lower().rstrip()
+        object.__setattr__(self, "searched", searched)
 
     def rank(self, words: Sequence[str]) -> int | None:
         """Return how well it matches the typed words, 0 for best; ``None`` for no match."""
@@ -178,6 +181,7 @@ class PaletteEntries:
                 act=action.trigger,
                 keys=keys_of(command),
                 enabled=action.isEnabled,
+                english=plain(english(command.title)),
             )
 
     def _files(self) -> Iterator[PaletteEntry]:

@@ -19,7 +19,7 @@ from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit.canvas.graph_canvas import PLAIN, WALK
 from lowerscope.app.kit.code.code_editor import KEYS
 from lowerscope.app.kit.commands import Command, Commands, keys_of, plain
-from lowerscope.app.shell.palette import Palette
+from lowerscope.app.shell.palette import Palette, PaletteEntry
 from lowerscope.app.shell.shortcuts_page import ShortcutsPage
 from lowerscope.app.shell.window import MainWindow
 
@@ -238,6 +238,13 @@ def test_a_menu_opens_by_its_letter_and_runs_a_command_by_its_own(
     QTest.keyClick(colours, Qt.Key.Key_D)
     assert Settings().scheme == "dark"
     window.commands.action("system").trigger()
+
+
+def test_in_another_language_a_command_is_found_by_its_english_title_too() -> None:
+    entry = PaletteEntry("command", "深色", "视图", lambda: None, english="Dark")
+    assert entry.rank(["深色"]) == 0
+    assert entry.rank(["dark"]) == 1
+    assert entry.rank(["light"]) is None
 
 
 def test_the_palette_finds_and_runs(qtbot: QtBot, window: MainWindow) -> None:
