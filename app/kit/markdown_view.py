@@ -136,6 +136,26 @@ class MarkdownView(QTextBrowser):
         if self.viewport().width() != self._room:
             self._draw()
 
+    def _edge_of_view(self, *, first: bool) -> QTextCursor:
+        """Return a selection before the first visible line, or behind the last.
+
+        Qt goes on from the selection to the next link; without one, from an end of the page.
+        """
+        layout, top = self.document().documentLayout(), self.verticalScrollBar().value()
+        bottom = top + self.viewport().height()
+        block = self.document().begin() if first else self.document().lastBlock()
+        while block.isValid():
+            area = layout.blockBoundingRect(block)
+            if area.top() >= top if first else area.bottom() <= bottom:
+                break
+            block = block.next() if first else block.previous()
+        cursor, moves = QTextCursor(block), QTextCursor.MoveOperation
+        if not first:
+            cursor.movePosition(moves.EndOfBlock)
+        move = moves.PreviousCharacter if first else moves.NextCharacter
+        cursor.movePosition(move, QTextCursor.MoveMode.KeepAnchor)
+        return cursor
+
     def _follow(self, link: QUrl) -> None:
         self.link_wanted.emit(link.toString())
 
@@ -153,6 +173,15 @@ class MarkdownView(QTextBrowser):
         picture = picture.scaledToWidth(round(width * ratio), mode)
         picture.setDevicePixelRatio(ratio)
         return picture
+
+    def focusNextPrevChild(self, onwards: bool) -> bool:
+        cursor = self.textCursor()
+        seen = cursor.hasSelection() and self.cursorRect(cursor).intersects(self.viewport().rect())
+        if not seen:
+            place = self.verticalScrollBar().value()
+            self.setTextCursor(self._edge_of_view(first=onwards))
+            self.verticalScrollBar().setValue(place)
+        return super().focusNextPrevChild(onwards)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

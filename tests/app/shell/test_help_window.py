@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QTreeWidgetItem
+from PySide6.QtWidgets import QApplication, QFileDialog, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import help_key
@@ -131,6 +131,31 @@ def test_keys_move_between_the_parts_of_the_window(opened: Opened) -> None:
     window.show_page("tour")
     QTest.keyClick(window.focusWidget(), Qt.Key.Key_F6)
     assert window.search.hasFocus()
+
+
+@pytest.mark.x
+def test_tab_goes_to_the_links_that_are_in_view(opened: Opened) -> None:
+    page = opened.window.page
+    opened.window.show_page("course")
+    page.setFocus()
+    QApplication.processEvents()
+
+    def link_after(key: Qt.Key, scrolled: int) -> str:
+        page.verticalScrollBar().setValue(scrolled)
+        QTest.keyClick(page, key)
+        assert abs(page.verticalScrollBar().value() - scrolled) < 40
+        assert page.viewport().rect().contains(page.cursorRect().center())
+        return page.textCursor().charFormat().anchorHref()
+
+    bottom = page.verticalScrollBar().maximum()
+    first = link_after(Qt.Key.Key_Tab, 0)
+    below = link_after(Qt.Key.Key_Tab, bottom // 2)
+    assert below != first
+    QTest.keyClick(page, Qt.Key.Key_Tab)
+    assert page.textCursor().charFormat().anchorHref() not in (first, below)
+    last = link_after(Qt.Key.Key_Backtab, bottom)
+    assert last not in (first, below)
+    assert link_after(Qt.Key.Key_Tab, 0) == first
 
 
 @pytest.mark.x
