@@ -10,6 +10,7 @@ import re
 import msgspec
 
 from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.snapshot import Note
 from lowerscope.core.model.texts import _
 
 REMEDIES = (
@@ -59,6 +60,17 @@ def in_window(problem: Problem) -> Problem:
     todo = _replaced(problem.todo, REMEDIES)
     where = _replaced(problem.where, _PLACES)
     return msgspec.structs.replace(problem, where=where, todo=f"{todo[:1].upper()}{todo[1:]}")
+
+
+def line_in_window(text: str) -> str:
+    """Return a text whose remedy names no option of the command line."""
+    return _replaced(text, REMEDIES)
+
+
+def note_in_window(note: Note) -> Note:
+    """Return a note whose place and remedy name no option of the command line."""
+    where = _replaced(note.where, _PLACES)
+    return msgspec.structs.replace(note, where=where, todo=line_in_window(note.todo))
 
 
 def _replaced(text: str, patterns: tuple[tuple[str, str], ...]) -> str:

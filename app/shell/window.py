@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, QTimer, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.document.settings import Settings
@@ -611,11 +611,11 @@ class MainWindow(QMainWindow):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if self.dropping.takes(event.mimeData()):
-            event.acceptProposedAction()
+            _accept_copy(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
         if self.dropping.take(event.mimeData()):
-            event.acceptProposedAction()
+            _accept_copy(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         layout = ""
@@ -631,3 +631,9 @@ class MainWindow(QMainWindow):
             self.features.stop()
             self.help.close()
         super().closeEvent(event)
+
+
+def _accept_copy(event: QDropEvent) -> None:
+    """Accept a dragged file as a copy: where it is moved, its folder may lose it."""
+    event.setDropAction(Qt.DropAction.CopyAction)
+    event.accept()

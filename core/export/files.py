@@ -28,7 +28,7 @@ from lowerscope.core.model.artifacts import EXISTS
 from lowerscope.core.model.line_difference import unified_text
 from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.recipe import Recipe, binds_params
 from lowerscope.core.model.schedule import Applied
 from lowerscope.core.model.texts import _
 from lowerscope.core.passes.recording import pass_labels
@@ -271,10 +271,13 @@ def parameter_files(stages: Stages) -> Iterator[File]:
     arguments = {variable.name for variable in stages.completed["main"].params}
     values = {name: value for name, value in stages.parameters.items() if name in arguments}
     if not values:
+        bound = binds_params(stages.recipe)
         raise LowerscopeError(
             _("no parameter is an argument of main"),
             where="parameters",
-            todo=_("Make the parameters inputs: --params-as-inputs"),
+            todo=_("Leave out the step BindParams")
+            if bound
+            else _("Make the parameters inputs: --params-as-inputs"),
         )
     yield arrays_file("parameters.npz", {name: to_numpy(each) for name, each in values.items()})
 

@@ -226,6 +226,9 @@ def _legalised(step: str, effect: Effect) -> str:
     made = effect.named("added", kind="tensorir")
     if not effect.lost:
         return ""
+    if any(name != "variable" and not name.startswith("R.") for name in effect.gained):
+        # Some became functions that are called by name, as `R.print` does.
+        return _replaced(step, effect)
     calls = _calls(effect.lost)
     if not made:
         return _(

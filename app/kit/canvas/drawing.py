@@ -530,7 +530,7 @@ class CanvasDrawing(PanningArea):
         """
         before = State(self._index, self._painter)
         corner = None if not anchor else self._index.place(anchor)
-        origin = QPointF(self.view.origin)
+        origin, was_whole = QPointF(self.view.origin), self.view.is_whole()
         self._index = GraphIndex(graph)
         self._painter = self._new_painter()
         self._selection &= self._index.nodes.keys()
@@ -547,7 +547,7 @@ class CanvasDrawing(PanningArea):
         self.look_at(self._index.bounds(), None if keep_view else self._middle())
         place = self._index.place(anchor)
         if keep_view and corner is not None and place is not None:
-            self._hold(corner, place, origin, at)
+            self._hold(corner, place, origin, at, whole=was_whole)
         if keep_view and before.index.nodes and self.isVisible():
             shift = (origin - self.view.origin) / self.view.zoom
             if self.view.zoom >= BLOCK_SCALE:
@@ -564,14 +564,25 @@ class CanvasDrawing(PanningArea):
         ]
         return min(common, key=lambda name: before.index.rects[name].top(), default="")
 
-    def _hold(self, before: QRectF, after: QRectF, origin: QPointF, at: QPointF | None) -> None:
-        """Keep a corner at its position in the viewport, and under the mouse."""
+    def _hold(
+        self, before: QRectF, after: QRectF, origin: QPointF, at: QPointF | None, whole: bool
+    ) -> None:
+        """Keep a corner at its position in the viewport, and under the mouse.
+
+        Args:
+            before, after: The place of its node in the graph before and in this one.
+            origin: The position of the graph before in the viewport.
+            at: The position of the mouse, if it was clicked.
+            whole: Whether all of the graph before was visible, as all of this one is to be.
+        """
         corner = before.topLeft() * self.view.zoom + origin
         wanted = corner - after.topLeft() * self.view.zoom
         if at is not None:
             right = corner.x() + after.width() * self.view.zoom
             wanted.setX(wanted.x() + max(0.0, at.x() - right + _GAP))
         self.view.move_to(wanted)
+        if whole and not self.view.is_whole():
+            self.view.show_whole()
         self.show_view()
 
     def graph(self) -> GraphRecord:

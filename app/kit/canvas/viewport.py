@@ -264,16 +264,16 @@ class CanvasView:
 
     def resize(self, size: QSizeF) -> None:
         """Set the size of the viewport, in pixels."""
-        was_whole = self._is_whole()
+        was_whole = self.is_whole()
         self._size = size
-        if self._is_fitted or (was_whole and not self.at_home and not self._is_whole()):
+        if self._is_fitted or (was_whole and not self.at_home and not self.is_whole()):
             self.fit()
         elif self.at_home:
             self.go_home(self._middle)
         else:
             self._clamp()
 
-    def _is_whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Return whether all of the drawing is visible."""
         shown = self.to_viewport(self._bounds)
         return QRectF(QPointF(-1, -1), self._size + QSizeF(2, 2)).contains(shown)
@@ -350,6 +350,11 @@ class CanvasView:
         dx = _least_shift(seen.left(), seen.right(), self._size.width())
         dy = _least_shift(seen.top(), seen.bottom(), self._size.height())
         return self.origin + QPointF(dx, dy)
+
+    def show_whole(self) -> None:
+        """Make all of the drawing visible with the least movement, if it fits at this scale."""
+        if self.zoom <= self._fitting_zoom(self._bounds):
+            self.move_to(self.origin_to_show(self._bounds))
 
     def to_graph(self, place: QPointF) -> QPointF:
         """Convert a point from viewport to drawing coordinates."""

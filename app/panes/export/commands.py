@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.engine.file_broker import HandingOver, cannot_write
+from lowerscope.app.engine.window_words import line_in_window
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.commands import Command, Host, available
 from lowerscope.app.kit.dialogs import Dialog, Question, file_to_save
@@ -376,7 +377,7 @@ class ExportDialog(Dialog):
         names = [Path(each).name for each in record.paths]
         text = _n("Exported {name}", "Exported {count} files", count, name=(names or [""])[0])
         if record.left_out:
-            reasons = "\n".join(f"✕ {each}" for each in record.left_out)
+            reasons = "\n".join(f"✕ {line_in_window(each)}" for each in record.left_out)
             text = _("{text}. Not written:\n{reasons}", text=text, reasons=reasons)
         text = "\n".join((text, *record.notes))
         self.status.setText(text)

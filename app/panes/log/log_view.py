@@ -17,6 +17,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.file_broker import cannot_write
 from lowerscope.app.engine.messages import printable
+from lowerscope.app.engine.window_words import note_in_window
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.background import in_thread, when_done
 from lowerscope.app.kit.buttons import push_button
@@ -28,7 +29,7 @@ from lowerscope.app.kit.typefaces import code_font
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.snapshot import Note
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, capitalized
 
 # --- Saving of a text that is too long to be shown completely ---
 
@@ -244,10 +245,11 @@ class ProblemsView(QWidget):
         return scrolled(inside)
 
     def _note(self, note: Note) -> QWidget:
+        note = note_in_window(note)
         if note.code:
             # It prevents runs, and is announced before them.
-            problem = Problem(what=note.text, where=note.where, todo=note.todo, code=note.code)
-            return self._card(problem)
+            todo = capitalized(note.todo)
+            return self._card(Problem(what=note.text, where=note.where, todo=todo, code=note.code))
         return _text(note.line())
 
     def _card(self, problem: Problem) -> QWidget:

@@ -532,7 +532,7 @@ class TensorIRView(Pane):
         name = self._document.selection.chosen[0].partition(":")[2]
         if external:
             title = _("{name} is a library function", name=external[0].name)
-            hint = _("It runs outside of TVM, so there is no TensorIR to show.")
+            hint = _("It is called by name, so there is no TensorIR to show.")
         else:
             title = _("No TensorIR for {name}", name=name)
             hint = _("It calls no function of the module.")

@@ -220,6 +220,21 @@ def test_a_large_graph_is_drawn_as_a_small_one_is(qtbot: QtBot, canvas: GraphCan
     qtbot.waitUntil(lambda: is_complete(canvas, ["n1500", "n1501"]))
 
 
+def test_what_was_whole_stays_whole_from_step_to_step(canvas: GraphCanvas) -> None:
+    boxes = ladder(3).boxes
+
+    def beside(*places: int) -> GraphRecord:
+        """Return two of the nodes beside each other."""
+        shown = (replace(boxes[at], x=20 + 320 * i, y=24) for i, at in enumerate(places))
+        return GraphRecord(tuple(shown), (), 540, 100)
+
+    canvas.set_graph(beside(0, 1))
+    assert canvas.view.is_whole()
+    # The node that both have is the left one now: at its place, the other would be out of view.
+    canvas.set_graph(beside(1, 2), keep_view=True)
+    assert canvas.view.is_whole()
+
+
 def test_what_is_seen_stays_in_its_place_from_step_to_step(canvas: GraphCanvas) -> None:
     before = {name: canvas.node_rect(name) for name in ("n0", "n1")}
     graph = canvas.graph()

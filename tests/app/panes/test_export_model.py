@@ -63,11 +63,13 @@ def test_the_recipe_that_is_shown_is_exported_and_what_was_left_out_is_said(
     assert (query(bench).recipe, query(bench).folder) == (RECIPE, str(tmp_path / "out"))
     assert [each.name for each in query(bench).wanted] == ["module"]
     assert (dialog.export.isEnabled(), dialog.stop.isEnabled()) == (False, True)
-    record = ExportRecord(paths=("out/module.py",), left_out=("schedule: there is none",))
+    left_out = ("schedule: there is none", "parameters: none. Give them: --params-as-inputs.")
+    record = ExportRecord(paths=("out/module.py",), left_out=left_out)
     bench.sent(ExportQuery).answer(record)
     assert (dialog.export.isEnabled(), dialog.stop.isEnabled()) == (True, False)
     assert dialog.show_folder.isVisible()
-    for part in ("module.py", "✕ schedule: there is none"):
+    place = "Edit → Parameters → Parameters as inputs."
+    for part in ("module.py", "✕ schedule: there is none", place):
         assert part in dialog.status.text()
 
 

@@ -40,6 +40,7 @@ from lowerscope.core.model.run_records import (
     StoredTensor,
     side_times,
 )
+from lowerscope.core.model.snapshot import Note
 from lowerscope.core.model.tolerances import Tolerance
 from tests.app.panes.test_run_model import TIMED, times
 from tests.app.plain_values import CANCELLED, OTHER, RECIPE, RECORD, TE, WRONG, Bench, snapshot
@@ -280,6 +281,23 @@ def test_a_problem_takes_the_colours_of_another_scheme(bench: Bench, qtbot: QtBo
     assert headline() == LIGHT.wrong
     theme.set_scheme("dark")
     qtbot.waitUntil(lambda: headline() == DARK.wrong)
+
+
+def test_a_note_names_no_option_of_the_command_line(bench: Bench, qtbot: QtBot) -> None:
+    missing = "load the file that registers it: --library FILE"
+    notes = (
+        Note(text="env.relu is not registered", todo=missing, code="missing-function"),
+        Note(text="it matches no node", where="--override conv*=te"),
+    )
+    bench.document.open(RECIPE)
+    records = msgspec.structs.replace(snapshot("dense"), notes=notes, key="1")
+    bench.sent(SnapshotQuery).answer(records)
+    features = bench.features
+    problems = ProblemsView(bench.document, features.variants.notes, features.faults.remedies)
+    shown(qtbot, problems)
+    texts = [each.text() for each in problems.findChildren(QLabel)]
+    assert "Load the file that registers it: Explore → Load a library file…" in texts
+    assert "the lowering of conv*=te: it matches no node" in texts
 
 
 def test_tolerances_are_checked_as_they_are_typed(bench: Bench, qtbot: QtBot) -> None:

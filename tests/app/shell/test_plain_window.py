@@ -111,8 +111,14 @@ def test_a_dropped_file_is_opened(window: MainWindow, tmp_path: Path) -> None:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path))])
     left, none = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    window.dropEvent(QDropEvent(QPointF(9, 9), Qt.DropAction.CopyAction, data, left, none))
+    actions = Qt.DropAction.MoveAction | Qt.DropAction.CopyAction
+    drop = QDropEvent(QPointF(9, 9), actions, data, left, none)
+    drop.setDropAction(Qt.DropAction.MoveAction)
+    window.dropEvent(drop)
     assert wanted(window) == str(path)
+    # It stays where it is.
+    assert drop.isAccepted()
+    assert drop.dropAction() == Qt.DropAction.CopyAction
 
 
 def test_tensors_and_weights_are_no_models(window: MainWindow, tmp_path: Path) -> None:

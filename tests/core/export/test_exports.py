@@ -81,3 +81,18 @@ def test_a_part_of_a_graph_and_its_levels(qapp: object, pipeline: Pipeline, tmp_
         pictures=Pictures(kinds=("dot",), part="atention"),
     )
     assert "Did you mean attention?" in done.left_out[0]
+
+
+@pytest.mark.parametrize(
+    ("option", "remedy"),
+    [("--pipeline=fuse", "--params-as-inputs"), ("--bind-params", "BindParams")],
+)
+def test_why_there_are_no_parameters_is_said(
+    pipeline: Pipeline, tmp_path: Path, option: str, remedy: str
+) -> None:
+    wanted = parse_wanted(["module,parameters"])
+    done = export(
+        pipeline, recipe_of("sample:matmul_relu", option), tmp_path, force=False, wanted=wanted
+    )
+    (reason,) = done.left_out
+    assert remedy in reason

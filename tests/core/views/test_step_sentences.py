@@ -25,6 +25,7 @@ from lowerscope.core.model.queries import (
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.step_sentences import BUILD_RULES
+from lowerscope.resources import HELP
 from tests.core.views.step_words import check_sentences
 
 pytestmark = pytest.mark.usefixtures("shared_results")
@@ -62,6 +63,13 @@ def test_batch_norms_before_and_behind_a_convolution_are_told_apart(tmp_path: Pa
         "FoldBatchNorm folded 1 batch norm into the weights and biases before it and made 1 batch "
         "norm a multiplication and an addition."
     )
+
+
+def test_what_is_called_by_name_is_no_tensorir_function() -> None:
+    source = Source(spec=str(HELP / "course" / "two_blocks.py"))
+    recipe = Recipe(source=source, steps=find_pipeline("legalise").steps)
+    words = difference(Pipeline(), recipe, "LegalizeOps").sentence
+    assert words.endswith("with 5 calls of `R.call_tir` and `relax.run.print`.")
 
 
 def test_passes_of_the_build_are_described() -> None:
