@@ -252,7 +252,8 @@ class HelpWindow(QWidget):
     def show_page(self, name: str, anchor: str = "") -> None:
         """Show a page, or a section of it."""
         place = Place(name, anchor)
-        if self._at >= 0 and self.place() == place:
+        here = self.place() if self._at >= 0 else None
+        if here is not None and here.name == name and anchor in ("", here.anchor):
             # A page that is opened again is where its reader left it.
             if anchor:
                 self._scroll_to(place)

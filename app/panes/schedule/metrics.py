@@ -296,7 +296,7 @@ class AdviceList(QScrollArea):
         self.text.linkActivated.connect(self._follow)
         scheduling.changed.connect(self._follow_record)
         measurements.changed.connect(self._show)
-        theme.notifier().changed.connect(self._show)  # Links have the colour of their time.
+        theme.notifier().changed.connect(self._show_anew)
         self._follow_record()
 
     def _query(self) -> CoachQuery | None:
@@ -342,6 +342,11 @@ class AdviceList(QScrollArea):
     def _take_problem(self, _problem: Problem) -> None:
         # The record of the same function has the same problem.
         self.coaching = None
+        self._show()
+
+    def _show_anew(self) -> None:
+        # Links have the colour of the time at which their text was set.
+        self.text.clear()
         self._show()
 
     def _show(self) -> None:

@@ -8,7 +8,9 @@ import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.kit import theme
 from lowerscope.app.kit.tables.choice_list import CHOICE
+from lowerscope.app.kit.theme import DARK, LIGHT
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.metrics import AdviceList
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMovesPage
@@ -28,6 +30,7 @@ from lowerscope.core.model.queries import (
 from lowerscope.core.model.recipe import Recipe, applies_schedules
 from lowerscope.core.model.schedule import Made, Primitive, Schedule
 from lowerscope.core.model.schedule_records import (
+    Advice,
     ByRule,
     Checked,
     Coaching,
@@ -623,6 +626,29 @@ def test_advice_is_back_after_other_steps_behind_another_page(
     work.do(work.document.undo)
     page.show()
     assert "No warnings · predicted 2 ms" in page.text.text()
+
+
+def test_links_of_advice_take_the_colours_of_another_scheme(
+    work: Workbench, worker: Worker, qtbot: QtBot
+) -> None:
+    page = AdviceList(work.document, work.bench.features.queries, work.scheduling, worker.found)
+    qtbot.addWidget(page)
+    page.resize(300, 200)
+    page.show()
+    advice = Advice(
+        code="serial", block="C", place=0, text="Too slow", cure="run it", primitive="parallel"
+    )
+    work.bench.engine.sent[-1].answer(Coaching(predicted_ms=2.0, advice=(advice,)))
+
+    def colours() -> set[str]:
+        picture = page.grab().toImage()
+        across, down = range(picture.width()), range(picture.height())
+        return {picture.pixelColor(x, y).name() for x in across for y in down}
+
+    assert LIGHT.accent in colours()
+    theme.set_scheme("dark")
+    qtbot.waitUntil(lambda: DARK.accent in colours())
+    assert LIGHT.accent not in colours()
 
 
 def marks(page: ScheduleMovesPage) -> list[str]:

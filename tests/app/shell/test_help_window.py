@@ -133,6 +133,20 @@ def test_keys_move_between_the_parts_of_the_window(opened: Opened) -> None:
     assert window.search.hasFocus()
 
 
+def test_a_page_that_is_opened_again_is_where_its_reader_left_it(opened: Opened) -> None:
+    window, bar = opened.window, opened.window.page.verticalScrollBar()
+    window.show_page("course", "the-perceptron")
+    place = bar.value()
+    assert place > 0
+    bar.setValue(place - 100)
+    window.show_page("course")
+    assert bar.value() == place - 100
+    window.show_page("course", "the-perceptron")
+    assert bar.value() == place
+    window.go_back()
+    assert opened.heading() == "A five-minute tour"
+
+
 @pytest.mark.x
 def test_tab_goes_to_the_links_that_are_visible(opened: Opened) -> None:
     window, page = opened.window, opened.window.page
