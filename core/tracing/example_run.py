@@ -245,9 +245,21 @@ class _Recorder(fx.Interpreter):
     ) -> None:
         """Reject a call that writes to memory it reads under another name.
 
-        Its result depends on the order of reads and writes.
+        Its result depends on the order of reads and writes. Nodes that run in torch together take
+        each argument as a tensor of its own.
         """
+        together = node.op == "call_module" and isinstance(
+            self.fetch_attr(str(node.target)), fx.GraphModule
+        )
         for written in changed:
+            same = [
+                argument
+                for argument, tensors in arguments.items()
+                if any(_share_memory(each, written) for each in tensors)
+            ]
+            if together and len(same) > 1:
+                reason = _("{name}, which it reads, shares the memory", name=same[-1].name)
+                self._refuse(node, reason)
             for argument, tensors in arguments.items():
                 for read in tensors:
                     if read is not written and _overlap_in_part(read, written):

@@ -924,6 +924,57 @@ def test_a_tensor_that_a_branch_writes_or_replaces_is_given_as_a_copy() -> None:
     assert in_torch == [f"if_line{inspect.getsourcelines(set_or_written)[1] + 1}"]
 
 
+def written_by_another_name(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    y = x * other
+    z = y.to(torch.float32)
+    count = int((x > 0.5).sum())
+    if count > 100:
+        z.mul_(2)
+    else:
+        z.mul_(3)
+    return y + count
+
+
+def written_as_a_view(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    y = x * other
+    z = y
+    y = y.view(-1)
+    if y.sum().item() > 1e6:
+        y.mul_(2)
+    else:
+        y.mul_(3)
+    return z + 1
+
+
+def written_in_rows(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    y = x * other
+    rows = y.unbind(0)
+    if x.sum().item() > 1e6:
+        rows[1].zero_()
+    else:
+        rows[2].index_put_((torch.tensor([0]),), torch.tensor(7.0))
+    y.t().reshape(-1).mul_(2)  # of a copy
+    return y.cumsum(0)
+
+
+def written_in_a_loop(x: torch.Tensor, other: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = x * other
+    z = y.view(-1)
+    for index in range(int(x.argmax()) % 4):
+        z[index] += 1
+        y[0] *= 2
+    return y, z + 1
+
+
+@pytest.mark.parametrize(
+    "function", [written_by_another_name, written_as_a_view, written_in_rows, written_in_a_loop]
+)
+def test_a_write_is_seen_by_all_names_of_its_memory(function: Callable[..., Any]) -> None:
+    x, other = torch.rand(3, 4), torch.rand(3, 4)
+    inputs = [(x, other), (x * 1e6, other + 1e6), (-x, other), (x.flip(0), other * 3)]
+    check(Calls(function), *inputs, lowered=0)
+
+
 def test_sparse_tensors_stay_in_torch() -> None:
     places = torch.tensor([[0, 1, 2, 5], [1, 2, 0, 4]])
     check(Sparse(), (places, torch.randn(4)), (places.flip(0), torch.randn(4)), lowered=1)
