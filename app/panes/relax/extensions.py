@@ -234,7 +234,10 @@ class Extensions(QObject):
             "passes": _("Add a file of passes"),
         }
         kinds = _("Python files (*.py)")
-        if path := file_to_open(self._window, titles[kind], self._start(), kinds):
+        # The window that asks for it has the focus again afterwards.
+        dialog = self.dialog
+        parent = dialog if dialog is not None and dialog.isActiveWindow() else self._window
+        if path := file_to_open(parent, titles[kind], self._start(), kinds):
             self._folder = str(Path(path).parent)
             self.add(path, kind)
 
@@ -250,8 +253,13 @@ class Extensions(QObject):
         """Add a file to the recipe."""
         recipe = self._document.wanted
         if recipe is not None:
-            changed = with_extension(recipe, path, kind)
-            self._trust(changed, self._document.change)
+            self._trust(with_extension(recipe, path, kind), self._change)
+
+    def _change(self, recipe: Recipe) -> None:
+        self._document.change(recipe)
+        if self.dialog is not None and self.dialog.isVisible():
+            # The question whether to run the file is one of the main window.
+            self.dialog.activateWindow()
 
     def write_rule(self, entity: str = "") -> None:
         """Select a file in a dialog, and write a working rule for a node into it.

@@ -67,7 +67,7 @@ from lowerscope.core.model.texts import _, _n, capitalized
 
 # --- The summary of the last run: verdict, first difference, prediction, times and memory ---
 
-WIDTH = 252
+WIDTH = 256
 PICTURE_SIDE = 72
 MOST_ROWS = 6
 """Rows of a table that are visible without scrolling."""
@@ -225,7 +225,7 @@ class SummaryView(QScrollArea):
             (
                 Column(_("output"), width=84, stretch=True),
                 Column(_("error"), numeric=True, width=58),
-                Column(_("status"), width=86),
+                Column(_("status"), width=90),
             ),
         )
         self.sizes = Table(
