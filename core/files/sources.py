@@ -22,7 +22,7 @@ import msgspec
 
 from lowerscope.core.files.paths import check_readable, read_plain, user_path, why_unreadable
 from lowerscope.core.files.samples import SAMPLES
-from lowerscope.core.model.dimensions import EXTENT
+from lowerscope.core.model.dimensions import EXTENT, parts_of
 from lowerscope.core.model.encoding import NO_PYTHON
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.recipe import SEEDS, InputSpec, Recipe, Source, Step
@@ -299,10 +299,11 @@ _WRITE_FORMS = _("Write {forms}", forms=FORMS)
 
 _SAMPLE = re.compile(r"(.+)#(\d*)", re.DOTALL)
 _NAMED = re.compile(r"([^\W\d]\w*(?:\.\w+)*)\s*=\s*(.*)", re.DOTALL)
+_EXTENT = r"(?:[-+]?\d+|[^\W\d]\w*(?:\s*\+\s*\d+)?)"
 _LAYOUT = re.compile(
     # A lone name is a file, unless a dimension of that name is declared.
-    r"(?P<shape>\(\s*\)|\(?\s*(?![^\W\d]\w*\s*$)(?:[-+]?\d+|[^\W\d]\w*)\s*"
-    r"(,\s*(?:[-+]?\d+|[^\W\d]\w*)\s*)*,?\s*\)?)?"
+    rf"(?P<shape>\(\s*\)|\(?\s*(?![^\W\d]\w*\s*$){_EXTENT}\s*"
+    rf"(,\s*{_EXTENT}\s*)*,?\s*\)?)?"
     r"\s*(:\s*(?P<dtype>[A-Za-z]\w*)\s*(\[\s*(?P<low>-?\d+)\s*,\s*(?P<high>-?\d+)\s*\))?)?\s*"
 )
 
@@ -331,7 +332,7 @@ def parse_input(text: str, dimensions: Collection[str] = ()) -> InputSpec:
     )
     spec = InputSpec(
         name=name,
-        shape=None if shape is None else tuple(map(_extent, re.findall(r"[-+]?\w+", shape))),
+        shape=None if shape is None else tuple(map(_extent, re.findall(_EXTENT, shape))),
         dtype=dtype,
         file=file,
         low=None if low is None else _whole(low),
@@ -344,7 +345,10 @@ def parse_input(text: str, dimensions: Collection[str] = ()) -> InputSpec:
 
 
 def _extent(text: str) -> int | str:
-    return text if EXTENT.fullmatch(text) else _whole(text)
+    name, plus, more = text.partition("+")
+    if EXTENT.fullmatch(name.strip()):
+        return f"{name.strip()} + {_whole(more)}" if plus else text
+    return _whole(text)
 
 
 def _whole(text: str) -> int:
@@ -436,7 +440,7 @@ def _problem_of_shape(shape: tuple[int | str, ...], given: bool) -> tuple[str, s
         return _("the extents ({extents}) must be 1 or more", extents=extents), _WRITE_FORMS
     if any(isinstance(extent, int) and extent > LARGEST for extent in shape):
         return _("an extent is larger than {largest}", largest=LARGEST), _WRITE_FORMS
-    names = [extent for extent in shape if isinstance(extent, str)]
+    names = [parts_of(extent)[0] for extent in shape if isinstance(extent, str)]
     for name in names:
         if not EXTENT.fullmatch(name) or keyword.iskeyword(name):
             return _("{name!r} cannot be the name of a dimension", name=name), _(

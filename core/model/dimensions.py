@@ -4,6 +4,7 @@
 ``--dim batch=1..64``                  any size from 1 to 64
 ``--dim batch=2..``, ``batch=..64``    one end of the range; the other is that of `Dimension`
 ``--sizes batch=1,7,64``               the sizes of the first, second and third run
+``--input mask=1,length+1``            an extent that is another one and a number
 =====================================  ========================================================
 """
 
@@ -30,6 +31,8 @@ MOST_RUNS = 16
 
 EXTENT = re.compile(r"[^\W\d]\w*")
 """The name of a dimension."""
+
+_DERIVED = re.compile(r"([^\W\d]\w*) \+ (\d+)")
 
 _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\S*?)\s*\.\.\s*(\S*)\s*")
 _SIZES = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(.*)")
@@ -112,8 +115,19 @@ def check_dimensions(
     input has.
     """
     names = dict.fromkeys(
-        extent for spec in inputs for extent in spec.shape or () if isinstance(extent, str)
+        parts_of(extent)[0]
+        for spec in inputs
+        for extent in spec.shape or ()
+        if isinstance(extent, str)
     )
+    extents = {extent for spec in inputs for extent in spec.shape or ()}
+    for name in names:
+        if name not in extents:
+            raise LowerscopeError(
+                _("no input has an extent that is {name} alone", name=name),
+                where=f"--dim {name}",
+                todo=_("Give it to an input: --input x={name},784:float32", name=name),
+            )
     said: dict[str, Dimension] = {}
     for dimension in dimensions:
         where = f"--dim {dimension.name}"
@@ -208,9 +222,18 @@ def runs_of(recipe: Recipe) -> tuple[dict[str, int], ...]:
     return tuple(dict(items) for items in dict.fromkeys(tuple(run.items()) for run in runs))
 
 
+def parts_of(extent: str) -> tuple[str, int]:
+    """Return the name in an extent and what is added to it: 1 in ``length + 1``, mostly 0."""
+    match = _DERIVED.fullmatch(extent)
+    return (extent, 0) if match is None else (match[1], int(match[2]))
+
+
 def at_sizes(shape: Sequence[int | str], sizes: Sizes) -> tuple[int, ...]:
     """Return `shape` with numbers in place of names."""
-    return tuple(sizes[extent] if isinstance(extent, str) else extent for extent in shape)
+    parts = [(extent, 0) if isinstance(extent, int) else parts_of(extent) for extent in shape]
+    return tuple(
+        each + more if isinstance(each, int) else sizes[each] + more for each, more in parts
+    )
 
 
 def sizes_text(sizes: Sizes) -> str:

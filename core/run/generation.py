@@ -17,6 +17,7 @@ from tvm import ir, relax, tirx
 from lowerscope.core.build.build import RecordedBuild, recorded_build, register_library
 from lowerscope.core.build.targets import use_threads
 from lowerscope.core.files.memo import key_of
+from lowerscope.core.model.dimensions import at_sizes, parts_of
 from lowerscope.core.model.generation_records import (
     CacheTensor,
     Entry,
@@ -145,7 +146,10 @@ def _traceable(
 
 def _with_sizes(spec: InputSpec, sizes: Mapping[str, int]) -> InputSpec | None:
     """Return an input with sizes in place of names; ``None`` where that leaves no name."""
-    shape = tuple(sizes.get(n, n) if isinstance(n, str) else n for n in spec.shape or ())
+    shape = tuple(
+        at_sizes([each], sizes)[0] if parts_of(str(each))[0] in sizes else each
+        for each in spec.shape or ()
+    )
     has_names = any(isinstance(n, str) for n in shape)
     return msgspec.structs.replace(spec, shape=shape) if has_names else None
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -352,15 +353,27 @@ class Decoding:
         """
         names = iter([*(each.name for each in given), NAME, *(f"{NAME}_{n}" for n in range(2, 99))])
         ranges = {each.name: each for each in given}
+        changing = {
+            name: list(zip(one, two, strict=True))
+            for name, (one, two) in self.first.shapes.items()
+            if one != two and len(one) == len(two)
+        }
+        # Sizes that change alike are one dimension and what is added to it: a mask has an element
+        # for each token in the cache and one for the next.
+        found: dict[int, list[int]] = {}
+        for size, following in itertools.chain.from_iterable(changing.values()):
+            if size != following and size not in found.setdefault(following - size, []):
+                found[following - size].append(size)
         of_sizes: dict[tuple[int, int], str] = {}
+        bases: dict[tuple[int, int], str] = {}
+        for change, every in found.items():
+            least = min(every)
+            base = bases[least, least + change] = next(names)
+            for size in every:
+                more = size - least
+                of_sizes[size, size + change] = f"{base} + {more}" if more else base
         specs = []
-        for name, (one, two) in self.first.shapes.items():
-            if one == two or len(one) != len(two):
-                continue
-            pairs = list(zip(one, two, strict=True))
-            for pair in pairs:
-                if pair[0] != pair[1] and pair not in of_sizes:
-                    of_sizes[pair] = next(names)
+        for name, pairs in changing.items():
             shape = tuple(of_sizes.get(pair, pair[0]) for pair in pairs)
             value = self.first.tensors[name]
             whole = not value.is_floating_point() and value.dtype is not torch.bool
@@ -374,16 +387,16 @@ class Decoding:
                 )
             )
         growing = {}
-        for sizes, name in of_sizes.items():
-            found = ranges.get(name) or Dimension(name=name, high=max(sizes) + steps)
-            if not found.low <= sizes[0] <= found.high:
+        for sizes, name in bases.items():
+            dimension = ranges.get(name) or Dimension(name=name, high=max(sizes) + steps)
+            if not dimension.low <= sizes[0] <= dimension.high:
                 raise LowerscopeError(
                     _(
                         "{name} is {size} at token {token}, and its range ends at {high}",
                         name=name,
                         size=sizes[0],
                         token=self._after + 2,
-                        high=found.high,
+                        high=dimension.high,
                     ),
                     todo=_(
                         "Widen the range of {name} to {high}", name=name, high=max(sizes) + steps
@@ -392,8 +405,8 @@ class Decoding:
             if self._after:
                 # The sizes of earlier steps have a function of their own.
                 end = {"low": sizes[0]} if sizes[0] < sizes[1] else {"high": sizes[0]}
-                found = msgspec.structs.replace(found, **end)
-            growing[name] = Growing(found, *sizes)
+                dimension = msgspec.structs.replace(dimension, **end)
+            growing[name] = Growing(dimension, *sizes)
         return tuple(specs), growing
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from lowerscope.core.model.dimensions import parts_of
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
@@ -180,8 +181,13 @@ def _dynamic_shapes(
         name: torch.export.Dim(name, min=low, max=high)
         for name, (low, high) in named.ranges.items()
     }
+
+    def extent(text: str) -> Any:
+        name, more = parts_of(text)
+        return dimensions[name] + more if more else dimensions[name]
+
     axes = [
-        {axis: dimensions[each] for axis, each in enumerate(shape) if isinstance(each, str)}
+        {axis: extent(each) for axis, each in enumerate(shape) if isinstance(each, str)}
         for shape in named.shapes
     ]
     # Bind the axes in the places of their tensors.
@@ -484,6 +490,7 @@ def names_of_symbols(graph_module: fx.GraphModule, named: NamedInputs) -> dict[A
 
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     names: dict[Any, Any] = {}
+    derived: list[tuple[fx.Node, str, Any]] = []
     for node, shape in zip(placeholders, named.shapes, strict=True):
         for axis, (extent, name) in enumerate(zip(node.meta["val"].shape, shape, strict=True)):
             if isinstance(extent, int) and isinstance(name, str):
@@ -502,9 +509,17 @@ def names_of_symbols(graph_module: fx.GraphModule, named: NamedInputs) -> dict[A
                     where=f"--input {node.name}",
                     todo=_("give a name to each axis that has any size, or to none"),
                 )
+            if parts_of(name)[1]:
+                derived.append((node, name, expression))
+                continue
             symbol = symbol_of(name)
             if names.setdefault(expression, symbol) != symbol or not expression.is_Symbol:
                 raise fixed_dimension(
                     f"{name} == {extent_text(expression.xreplace(names))}", named, None, node.name
                 )
+    for node, text, expression in derived:
+        name, more = parts_of(text)
+        found = expression.xreplace(names)
+        if found != symbol_of(name) + more:
+            raise fixed_dimension(f"{text} == {extent_text(found)}", named, None, node.name)
     return names

@@ -31,6 +31,7 @@ from torch.fx.experimental.symbolic_shapes import (  # type: ignore[attr-defined
 from torch.overrides import TorchFunctionMode
 from torch.utils._sympy.value_ranges import ValueRanges
 
+from lowerscope.core.model.dimensions import parts_of
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
@@ -71,7 +72,12 @@ class Symbols:
             for name, size in zip(shape, value.shape, strict=True)
             if isinstance(name, str)
         }
-        self._extents = {name: self._symbol(name, size) for name, size in sizes.items()}
+        self._extents = {
+            name: self._symbol(name, size) for name, size in sizes.items() if name in named.ranges
+        }
+        for text in sizes.keys() - self._extents.keys():
+            name, more = parts_of(text)
+            self._extents[text] = self._extents[name] + more
 
     def _symbol(self, name: str, size: int) -> torch.SymInt:
         source, environment = ConstantSource(name), self._environment

@@ -80,6 +80,29 @@ class Grows(nn.Module):
         return {"tokens": token, "cache": outputs["cache"]}
 
 
+class Masks(Grows):
+    """The same, with a mask for the tokens in the cache and those of the call."""
+
+    def forward(  # type: ignore[override]
+        self, tokens: Tensor, mask: Tensor, cache: Cache | None = None
+    ) -> dict[str, Any]:
+        outputs = super().forward(tokens, cache)
+        seen = mask[..., None] * outputs["cache"].layers[0].keys
+        outputs["logits"] = outputs["logits"] + self.head(seen.sum(1, keepdim=True))
+        return outputs
+
+    @staticmethod
+    def example_inputs() -> Any:
+        return torch.tensor([[3, 1, 4, 1, 5]]), torch.tensor([[0.0, 1, 1, 1, 1]])
+
+    @staticmethod
+    def next_inputs(outputs: dict[str, Any], token: Tensor) -> Any:
+        cache = outputs["cache"]
+        mask = torch.ones(1, cache.layers[0].keys.shape[1] + 1)
+        mask[:, 0] = 0
+        return {"tokens": token, "mask": mask, "cache": cache}
+
+
 class Sliding(Layer):
     """A layer that keeps the last tokens alone."""
 

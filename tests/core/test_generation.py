@@ -53,6 +53,18 @@ def test_tokens_equal_torchs_with_one_build(pipeline: Pipeline) -> None:
     )
 
 
+def test_a_mask_that_grows_with_the_cache_has_its_dimension(pipeline: Pipeline) -> None:
+    wide = Dimension(name="length", low=1, high=2048)
+    record = pipeline.answer(GenerationQuery(recipe("Masks", dimensions=(wide,)), TOKENS))
+    assert record.verdict == "match", record.fault
+    assert record.same == TOKENS
+    assert not record.later
+    assert record.decode.dimensions == (wide,)
+    shapes = {each.name: each.shape for each in record.decode.inputs}
+    assert shapes["mask"] == (1, "length + 1")
+    assert shapes["cache_0_keys"] == (1, "length", 8)
+
+
 def test_a_window_that_gets_full_has_steps_of_its_own(pipeline: Pipeline) -> None:
     record = pipeline.answer(GenerationQuery(recipe("Slides"), TOKENS))
     assert record.verdict == "match", record.fault

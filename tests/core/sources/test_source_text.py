@@ -51,6 +51,7 @@ def test_a_source_is_split_from_its_entry(text: str, expected: tuple[str, str]) 
         ("x = 1, 784 : float16", InputSpec(name="x", shape=(1, 784), dtype="float16")),
         ("x=(1,784)", InputSpec(name="x", shape=(1, 784))),
         ("x=5", InputSpec(name="x", shape=(5,))),
+        ("mask=1,length+1", InputSpec(name="mask", shape=(1, "length + 1"))),
         ("s=():float32", InputSpec(name="s", shape=(), dtype="float32")),
         ("t=1,7:int64[0,50)", InputSpec(name="t", shape=(1, 7), dtype="int64", low=0, high=50)),
         ("t=7:int8[-3,4)", InputSpec(name="t", shape=(7,), dtype="int8", low=-3, high=4)),
