@@ -237,8 +237,9 @@ def _is_movable(binding: Any) -> bool:
         own = _operator(value)
         if not own or (own.startswith("relax.call_") and own != "relax.call_tir"):
             return False
-    return isinstance(value, relax.Call | relax.Tuple | relax.TupleGetItem | relax.Var) and (
-        _is_static(binding.var.ty)
+    # A side has no variables for named extents.
+    return isinstance(value, relax.Call | relax.Tuple | relax.TupleGetItem | relax.Var) and all(
+        _is_static(each.ty) for each in (binding.var, *_read([value]))
     )
 
 

@@ -12,6 +12,7 @@ from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
 
+from lowerscope.core.cli.main import recipe_of_command
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.ir.relax import relax_functions
 from lowerscope.core.model.queries import RunQuery
@@ -109,3 +110,56 @@ def test_a_model_with_branches_matches_torch(pipeline: Pipeline, tmp_path: Path,
     assert statuses["fx:relu"] == "matches"
     # A node of the second branch, which is not chosen, has no value.
     assert "differs" not in statuses.values()
+
+
+NAMED = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.large = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256))
+
+    def forward(self, x):
+        longer = torch.cat([x, x[:, :1]], 1)
+        mean = torch.cond(
+            x.mean() > 0,
+            lambda x: self.large(x.mean(1)),
+            lambda x: x[:, -1] * 2.0,
+            (longer,),
+        )
+        square = torch.cond(
+            x.mean() > 0,
+            lambda x: x.transpose(1, 2) @ x,
+            lambda x: self.large(x[:, 0])[:, None] + torch.zeros(4, 256, 256),
+            (x,),
+        )
+        return mean, square
+
+torch.manual_seed(0)
+model = Net()
+example_inputs = torch.randn(4, 7, 256)
+"""
+
+
+def test_what_reads_named_extents_stays_outside_of_a_branch(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(NAMED, encoding="utf-8")
+    recipe = recipe_of_command(
+        (
+            "run",
+            str(path),
+            "--input",
+            "x=4,n,256:float32",
+            "--dim",
+            "n=2..64",
+            "--pipeline",
+            "optimise-cpu",
+        )
+    )
+    assert branches(pipeline.stages(recipe).transformed.module) == 2
+    record = pipeline.answer(RunQuery(recipe))
+    assert record.verdict == "match", record.reason
