@@ -136,6 +136,12 @@ def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
     """
     if is_in_memory(recipe):
         raise not_in_a_file(recipe.source.spec)
+    if stages.opened.gives_state:
+        raise LowerscopeError(
+            _("the model of the file keeps its state itself, and cannot be given it"),
+            where=PROGRAM,
+            todo=_("Export the module and its parameters instead"),
+        )
     stages.check_runs_here(_("a program that runs the model"))
     stages.transformed.check()
     registering_files(stages)

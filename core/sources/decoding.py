@@ -15,6 +15,7 @@ import copy
 import functools
 import inspect
 import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -87,7 +88,8 @@ def with_state(opened: OpenedModel, seed: int) -> OpenedModel:
     """Return a language model with the state that it keeps as an input and an output of its calls.
 
     The state is what its calls write into its buffers, and into other tensors in attributes of its
-    modules. A model that keeps none is returned unchanged.
+    modules. A model that keeps none is returned unchanged; so is one in which a tensor of the state
+    has another name as well, and one whose calls go through hooks.
     """
     model, next_inputs = opened.model, opened.next_inputs
     if model is None or next_inputs is None or opened.offered.examples.make is None:
@@ -95,6 +97,8 @@ def with_state(opened: OpenedModel, seed: int) -> OpenedModel:
     names = {each.rpartition(".")[2] for each in _tensors_of(model)}
     taken = opened.offered.signature.names
     if STATE in taken or not isinstance(type(model).forward, FunctionType):
+        return opened
+    if model._forward_hooks or model._forward_pre_hooks:
         return opened
     if not mentions(model, names):
         return opened
@@ -109,7 +113,11 @@ def with_state(opened: OpenedModel, seed: int) -> OpenedModel:
         for name in ("forward", "decode")
         if hasattr(own, name)
     }
-    made.__class__ = type(own.__name__, (own,), {**methods, "__module__": own.__module__})
+    try:
+        made.__class__ = type(own.__name__, (own,), {**methods, "__module__": own.__module__})
+    except TypeError:
+        # It decides itself who may be derived from it.
+        return opened
     examples = opened.offered.examples
 
     def given() -> Any:
@@ -127,7 +135,7 @@ def with_state(opened: OpenedModel, seed: int) -> OpenedModel:
         signature=signature_of_model(made, str(opened.path)),
         examples=replace(examples, make=given),
     )
-    return replace(opened, model=made, offered=offered, next_inputs=following)
+    return replace(opened, model=made, offered=offered, next_inputs=following, gives_state=True)
 
 
 def _with_state(values: Any, state: Any, opened: OpenedModel, source: str) -> Any:
@@ -142,6 +150,18 @@ def _tensors_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
         for name, value in (*vars(module).items(), *module._buffers.items()):
             if isinstance(value, torch.Tensor) and value.layout is torch.strided:
                 found[f"{path}.{name}" if path else name] = value
+    return found
+
+
+def _names_of_memory(model: torch.nn.Module) -> Counter[int]:
+    """Return how many parameters and attributes of modules have each memory, or hold it."""
+    own = vars(torch.nn.Module()).keys()
+    found: Counter[int] = Counter()
+    for module in model.modules():
+        kept = [each for name, each in vars(module).items() if name not in own]
+        for _path, leaf in leaves([kept, *module._buffers.values(), *module._parameters.values()]):
+            if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
+                found[leaf.untyped_storage().data_ptr()] += 1
     return found
 
 
@@ -161,19 +181,20 @@ def _written(opened: OpenedModel, seed: int) -> dict[str, str]:
     assert model is not None
     before = _tensors_of(model)
     contents = {name: each.detach().clone() for name, each in before.items()}
-    versions = {name: each._version for name, each in before.items()}
     step = _stepping(model)
     decoding = Decoding(opened, step, signature_of_model(step, str(opened.path)), seed)
+    shared = _names_of_memory(model)
     try:
         decoding.first  # noqa: B018
         after = _tensors_of(model)
+        shared |= _names_of_memory(model)
     except LowerscopeError:
         return {}
     finally:
+        changed = {name for name, each in before.items() if not _is_same(each, contents[name])}
         for name, value in before.items():
             holder, key = _holder(model, name)
-            changed = value._version != versions[name]
-            if changed:
+            if name in changed:
                 with torch.no_grad():
                     value.copy_(contents[name])
             holder[key] = value
@@ -181,10 +202,20 @@ def _written(opened: OpenedModel, seed: int) -> dict[str, str]:
         name
         for name, value in before.items()
         if name in after
-        and (after[name] is not value or value._version != versions[name])
+        and (after[name] is not value or name in changed)
         and (after[name].shape, after[name].dtype) == (value.shape, value.dtype)
     ]
-    return {name.replace(".", "_"): name for name in names}
+    memory = (each[name].untyped_storage().data_ptr() for each in (before, after) for name in names)
+    if any(shared[each] > 1 for each in memory):
+        return {}
+    keys = [name.replace(".", "_") for name in names]
+    return dict(zip(keys if len(set(keys)) == len(keys) else names, names, strict=True))
+
+
+def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether two tensors have the same bits."""
+    first, second = (each.detach().contiguous().reshape(-1) for each in (one, other))
+    return torch.equal(first.view(torch.uint8), second.view(torch.uint8))
 
 
 def _stateful(own: Callable[..., Any], written: Mapping[str, str]) -> Callable[..., Any]:

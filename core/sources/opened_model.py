@@ -93,6 +93,8 @@ class OpenedModel:
     # The file's function ``next_inputs``, for a language model: see `decoding`.
     next_inputs: Callable[..., Any] | None = None
     decoding: Decoding | None = None  # of the decode step of a model
+    # Whether the model is given the tensors that its file's own model keeps, and returns them.
+    gives_state: bool = False
 
     def environment(self) -> contextlib.AbstractContextManager[None]:
         """Return the context in which the file's code runs, for calls of the model's functions.

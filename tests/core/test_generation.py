@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from lowerscope.core.export.reproducing import reproduction
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import GenerationQuery, RunQuery
 from lowerscope.core.model.recipe import Dimension, Extension, Recipe, Source
 from lowerscope.core.stages import Pipeline
@@ -99,6 +102,60 @@ def test_a_cache_in_the_buffers_of_the_model_is_given_and_returned(pipeline: Pip
     # Ninety-six keys of eight float32, a flag for each, and the next place.
     sizes = {each.name: each.bytes for each in record.cache}
     assert sizes == {"state.keys": 96 * 8 * 4, "state.seen": 96, "outputs[1]": 8}
+
+
+STATEFUL = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(32, 16), nn.Linear(16, 32)
+        self.register_buffer("keys", torch.zeros(1, 16, 16))
+        KEPT
+
+    def forward(self, tokens, position):
+        x = self.embedding(tokens)
+        WRITES
+        return self.head(self.keys.mean(1, keepdim=True) + x), position
+
+torch.manual_seed(0)
+model = Net().eval()
+MORE
+example_inputs = torch.tensor([[3, 1, 4, 1]]), torch.arange(4)
+
+def next_inputs(outputs, token):
+    return token, outputs[1][-1:] + 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "writes", "more", "given"),
+    [
+        ("pass", "self.keys[:, position] = x", "", True),
+        ("pass", "self.keys.data[:, position] = x", "", True),
+        ("self.all = [self.keys]", "self.all[0][:, position] = x", "", False),
+        ("self.part = self.keys[:, :8]", "self.keys[:, position] = x", "", False),
+        ("pass", "self.keys[:, position] = x", "model.register_forward_hook(len)", False),
+    ],
+    ids=["in place", "by its data", "in a list", "a view", "hooked"],
+)
+def test_a_state_is_given_only_where_it_has_one_name(
+    tmp_path: Path, kept: str, writes: str, more: str, given: bool
+) -> None:
+    path = tmp_path / "net.py"
+    more = more.replace("len", "lambda *_others: None")
+    source = STATEFUL.replace("KEPT", kept).replace("WRITES", writes).replace("MORE", more)
+    path.write_text(source, encoding="utf-8")
+    stages = Pipeline().stages(Recipe(source=Source(spec=str(path))))
+    opened = stages.opened
+    assert opened.gives_state == given
+    assert opened.model is not None
+    assert not opened.model.get_buffer("keys").any(), "opening it leaves its state as it was"
+    if given:
+        with pytest.raises(LowerscopeError, match="keeps its state itself"):
+            reproduction(stages, stages.recipe)
 
 
 def test_the_step_is_a_model_of_its_own(pipeline: Pipeline) -> None:
