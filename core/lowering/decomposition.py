@@ -254,7 +254,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         kwargs = kwargs or {}
         eager = getattr(func, "py_kernels", {}).get(_COMPOSITE)
-        if isinstance(func, HigherOrderOperator) and func.name() in _EAGER and eager is not None:
+        if isinstance(func, HigherOrderOperator) and str(func) in _EAGER and eager is not None:
             with self:
                 return eager(*args, **kwargs)
         if not isinstance(func, OpOverload):

@@ -67,7 +67,7 @@ def unchanged(model: torch.nn.Module) -> Iterator[tuple[torch.Tensor, ...]]:
                     tensor.copy_(content)
 
 
-class _Writes(TorchDispatchMode):
+class _Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Restores the parameters that the body changes, and marks them as written.
 
     An operator that writes the memory of parameters finds their content copied before, whatever
@@ -77,7 +77,7 @@ class _Writes(TorchDispatchMode):
     supports_higher_order_operators = True
 
     def __init__(self, model: torch.nn.Module) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._model = model
         parameters = model.named_parameters()
         self._own = {name: each for name, each in parameters if _can_be_restored(each)}
@@ -118,7 +118,7 @@ class _Writes(TorchDispatchMode):
                 self._contents[name] = self._data[name].clone()
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         for name in self.names():
             mark_written(self._own[name])
         with torch.no_grad():
@@ -127,7 +127,7 @@ class _Writes(TorchDispatchMode):
 
 
 def _memory(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage()._cdata
+    return int(tensor.untyped_storage()._cdata)
 
 
 def _writes(func: Any) -> Iterator[tuple[int, str]]:
