@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import fx, nn
 from torch._library.custom_ops import OPDEFS
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -215,8 +215,14 @@ def decompose(
         return recorder.finish(result)
 
 
+_EAGER = frozenset({"flex_attention"})
+"""Operators of functions that their own kernel for the CPU computes with other operators."""
+
+
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Mode that records the called operators in a graph, with uncovered ones decomposed."""
+
+    supports_higher_order_operators = True
 
     def __init__(self, covered: Callable[[OpOverload, bool], bool]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -247,6 +253,10 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        eager = getattr(func, "py_kernels", {}).get(_COMPOSITE)
+        if isinstance(func, HigherOrderOperator) and str(func) in _EAGER and eager is not None:
+            with self:
+                return eager(*args, **kwargs)
         if not isinstance(func, OpOverload):
             raise Refused(_("it calls {func}", func=func))
         if func.namespace == "prim":  # attributes, such as the device

@@ -82,6 +82,13 @@ def new_zeros(b: NodeBuilder, input: Value, *size: Any, dtype: Any = None) -> Va
     return _filled(b, flat(size), 0, _named(dtype) if dtype else dtype_of(input))
 
 
+@exact(aten.new_empty_strided.default)
+def new_empty_strided(
+    b: NodeBuilder, input: Value, size: Any, stride: Any, *, dtype: Any = None
+) -> Value:
+    return new_zeros(b, input, size, dtype=dtype)
+
+
 @exact("new_ones", aten.new_ones.default)
 def new_ones(b: NodeBuilder, input: Value, *size: Any, dtype: Any = None) -> Value:
     return _filled(b, flat(size), 1, _named(dtype) if dtype else dtype_of(input))

@@ -348,7 +348,7 @@ def attribute(b: NodeBuilder, input: Any, name: str) -> Any:
     *("contiguous", "clone", "detach", "detach_", "cpu", "requires_grad_", torch.clone),
     *(torch.detach, torch.positive, "positive", torch.ops.prims.copy_strided.default),
     *(torch.Tensor.contiguous, aten.clone.default, aten.detach.default, aten.alias.default),
-    *(aten.contiguous.default, aten.lift_fresh_copy.default, nn.Identity),
+    *(aten.contiguous.default, aten.lift_fresh_copy.default, aten.lift_fresh.default, nn.Identity),
     name="identity",
 )
 def identity(b: NodeBuilder, input: Value, *args: Any) -> Value:

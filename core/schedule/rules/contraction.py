@@ -34,6 +34,7 @@ from lowerscope.core.schedule.rules.recorder import (
     parallelise,
     reads_at,
     reduction_of,
+    share,
 )
 
 WORTH_THREADS = 1 << 18
@@ -349,9 +350,9 @@ def pack(
             ann_key=LAYOUT_REWRITE,
             ann_val=True,
         )
-    elif machine.threads > 1:
+    else:
         block = str(writing.block(copy).name_hint)
-        parallelise(writing, writing.loops(block)[:-1], machine)
+        share(writing, writing.loops(block)[:-1], block, machine)
 
 
 def lay_out_sums(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> None:
@@ -660,6 +661,5 @@ def _share(
     writing.begin(
         found.block, outer, reason("the sums are set to zero once, before the first product")
     )
-    if machine.threads > 1:
-        for block in before:
-            parallelise(writing, writing.loops(block)[:-1], machine)
+    for block in before:
+        share(writing, writing.loops(block)[:-1], block, machine)

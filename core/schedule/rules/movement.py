@@ -24,6 +24,7 @@ from lowerscope.core.schedule.rules.recorder import (
     is_spatial,
     loads,
     parallelise,
+    share,
 )
 from lowerscope.core.schedule.rules.windows import copy_rows, fill_apart, is_pad, row_width
 
@@ -313,18 +314,10 @@ def movement(writing: ScheduleRecorder, machine: Machine) -> bool:
     return across is not None and _transpose(writing, block, across, machine)
 
 
-def _share(writing: ScheduleRecorder, loops: tuple[At, ...], block: str, machine: Machine) -> bool:
-    """Distribute loops among threads if the block has enough work; return whether it has."""
-    work = writing.work(map(writing.extent, writing.loops(block)))
-    if work < WORTH_THREADS or machine.threads < 2 or not loops:
-        return False
-    return parallelise(writing, loops, machine) > 0
-
-
 def _pad(writing: ScheduleRecorder, block: str, machine: Machine) -> bool:
     loops = writing.loops(block)
     most = len(loops) - 2 if len(loops) > 2 else len(loops) - 1
-    around = int(_share(writing, loops[:most], block, machine))
+    around = int(share(writing, loops[:most], block, machine))
     lanes = machine.lanes(str(writing.block(At(block)).writes[0].source.dtype))
     fill_apart(writing, block, around)
     filled = writing.loops(f"{block}_pad_const")[around:]
@@ -358,7 +351,7 @@ def _parts(stmt: Any) -> tuple[int, ...]:
 def _partition(
     writing: ScheduleRecorder, block: str, parts: tuple[int, ...], machine: Machine
 ) -> bool:
-    _share(writing, writing.loops(block)[:-1], block, machine)
+    share(writing, writing.loops(block)[:-1], block, machine)
     writing.do(
         "loop_partition",
         reason("each part of a row has its own loop, without a test for each element"),
@@ -407,7 +400,7 @@ def _transpose(writing: ScheduleRecorder, block: str, axis: int, machine: Machin
     outer = [each for each in range(last + 2) if each not in (axis + 1, last + 2)]
     order = [At(block, loop=each) for each in (*outer, axis + 1, last + 2)]
     writing.reorder(tuple(order), reason("tile by tile"))
-    _share(writing, writing.loops(block)[: last + 1], block, machine)
+    share(writing, writing.loops(block)[: last + 1], block, machine)
     inner = writing.loops(block)
     writing.vectorize(inner[-1], reason("a row of a tile is stored at once"))
     writing.unroll(inner[-2], reason("the tile is transposed in registers"))

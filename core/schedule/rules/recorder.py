@@ -637,3 +637,11 @@ def parallelise(writing: ScheduleRecorder, loops: tuple[At, ...], machine: Machi
         )[0]
     writing.do("parallel", reason("each thread has parts of its own"), loop=shared)
     return count
+
+
+def share(writing: ScheduleRecorder, loops: tuple[At, ...], block: str, machine: Machine) -> bool:
+    """Distribute loops among threads if the block has enough work; return whether it has."""
+    work = writing.work(map(writing.extent, writing.loops(block)))
+    if work < WORTH_THREADS or machine.threads < 2 or not loops:
+        return False
+    return parallelise(writing, loops, machine) > 0

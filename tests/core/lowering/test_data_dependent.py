@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import cond, nn
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.model.recipe import TracerName
@@ -992,6 +993,30 @@ def test_a_branch_on_a_size_of_data_selects() -> None:
     x = torch.randn(3, 4)
     _traced, in_torch = check(Calls(by_a_count), (x,), (x.abs(),), (-x.abs(),), lowered=3)
     assert not any(each.startswith("if_line") for each in in_torch), in_torch
+
+
+class Biased(nn.Module):
+    """Attention with a mask that is made in ``forward``, and scores that a parameter changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slope = nn.Parameter(torch.rand(2))
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        def score(score: Any, _batch: Any, head: Any, row: Any, column: Any) -> Any:
+            return score - self.slope[head] * (row - column)
+
+        def near(_batch: Any, _head: Any, row: Any, column: Any) -> Any:
+            return (row >= column) & (row - column < 5)
+
+        mask = create_block_mask(near, None, None, q.shape[2], k.shape[2], device="cpu")
+        return cast(torch.Tensor, flex_attention(q, k, v, score_mod=score, block_mask=mask))
+
+
+def test_attention_of_functions_is_lowered_by_its_parts() -> None:
+    inputs = tuple(torch.randn(1, 2, 8, 4) for _ in range(3))
+    _traced, in_torch = check(Biased(), inputs, tuple(each * 3 for each in inputs), lowered=3)
+    assert not in_torch
 
 
 class Reporting(nn.Module):

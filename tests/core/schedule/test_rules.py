@@ -552,3 +552,15 @@ def test_loops_over_named_sizes_have_threads_if_their_usual_sizes_are_worth_it(
     for size in (2, 1024):
         _found, function = scheduled_by_rule(te.create_prim_func(result()), WIDE, sizes={"n": size})
         assert ("T.parallel" in function.script()) is (size > 2)
+
+
+@pytest.mark.parametrize("by_rows", [False, True])
+@pytest.mark.parametrize(("size", "parallel"), [(6, 0), (64, 1)])
+def test_blocks_before_small_sums_keep_to_one_thread(
+    size: int, parallel: int, *, by_rows: bool
+) -> None:
+    x = te.placeholder((size, size), name="x")
+    w = te.placeholder((3 * size, size) if by_rows else (size, 3 * size), name="w")
+    y = topi.add(topi.matmul(topi.sigmoid(x), w, transp_b=by_rows), 1.0)
+    _found, function = scheduled_by_rule(te.create_prim_func([x, w, y]), WIDE)
+    assert function.script().count("T.parallel") == parallel
