@@ -26,19 +26,17 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
     def takes_bits(call: Any) -> bool:
         return getattr(call.op, "name", "") == "tirx.reinterpret"
 
-    def binds_narrow(function: Any) -> bool:
-        bound: list[Any] = []
+    def found(function: Any, kind: Any) -> list[Any]:
         values: list[Any] = []
-        calls: list[Any] = []
-        tvm_ffi.structural_walk(function.body, (tirx.Let, bound.append))
-        if not bound:
+        tvm_ffi.structural_walk(function.body, (kind, values.append))
+        return values
+
+    def binds_narrow(function: Any) -> bool:
+        if not found(function, tirx.Let):
             return False
-        tvm_ffi.structural_walk(function.body, (tvm.ir.Call, calls.append))
-        if any(takes_bits(each) and any(map(is_narrow, (each, *each.args))) for each in calls):
-            # This is done already.
-            return False
-        tvm_ffi.structural_walk(function.body, (tvm.ir.Expr, values.append))
-        return any(map(is_narrow, values))
+        calls = [each for each in found(function, tvm.ir.Call) if takes_bits(each)]
+        is_done = any(is_narrow(value) for each in calls for value in (each, *each.args))
+        return not is_done and any(map(is_narrow, found(function, tvm.ir.Expr)))
 
     def number(value: int) -> Any:
         return tirx.const(value, "uint32")
@@ -94,8 +92,7 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
     for gvar, function in module.functions_items():
         if isinstance(function, tirx.PrimFunc) and binds_narrow(function):
             wide: dict[Any, Any] = {}
-            blocks: list[Any] = []
-            tvm_ffi.structural_walk(function.body, (tvm.s_tir.SBlock, blocks.append))
+            blocks = found(function, tvm.s_tir.SBlock)
             for own in (buffer for block in blocks for buffer in block.alloc_buffers):
                 if str(own.dtype) == "bfloat16":
                     name, scope = str(own.name), str(own.scope())

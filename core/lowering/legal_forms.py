@@ -45,7 +45,17 @@ def place(largest: bool) -> Any:
 
 def _ahead_of(largest: bool, x: Any, y: Any) -> Any:
     # LLVM splits the vectors where the test for NaN is of the result so far.
-    return tirx.Select(tirx.any(y >= x if largest else y <= x, tirx.isnan(y)), y, x)
+    return tirx.Select(tirx.any(y >= x if largest else y <= x, _is_nan(y)), y, x)
+
+
+def _is_nan(value: Any) -> Any:
+    """Return a test for NaN, by the bits where these are known: TVM has no vectors of its own."""
+    dtype = str(value.ty.dtype)
+    if dtype not in ("float32", "float64"):
+        return tirx.isnan(value)
+    bits = dtype.replace("float", "int")
+    infinity = 0x7F800000 if dtype == "float32" else 0x7FF0000000000000
+    return tirx.reinterpret(bits, value) & tirx.max_value(bits) > tirx.const(infinity, bits)
 
 
 def _first(largest: bool, x: Sequence[Any], y: Sequence[Any]) -> tuple[Any, Any]:

@@ -108,6 +108,43 @@ def te_kth(A: te.Tensor, axis: int, rank: int | None) -> Any:
     return te.extern(shapes, [A], body, dtype=types, name="kth")
 
 
+def te_ahead(keys: te.Tensor, state: te.Tensor, count: int, largest: bool) -> Any:
+    """Return the places of the first `count` keys of each row, those beyond the last of them first.
+
+    `keys`, `state`: of `te_kth`, whose element is the last of them. Of equal ones, the first count.
+    The other result is the number of places, which is `count`.
+    """
+    *rest, length = keys.shape
+
+    def body(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        (key, search), (places, filled) = inputs, outputs
+
+        def line(at: Index) -> Any:
+            last, known = search[(*at, 0)], filled[tuple(at)]
+
+            def keep(place: Any) -> Any:
+                return in_order(
+                    tirx.BufferStore(places, place, [*at, known]),
+                    tirx.BufferStore(filled, known + 1, at),
+                )
+
+            def ahead(place: Any) -> Any:
+                own = key[(*at, place)]
+                return tirx.IfThenElse(own > last if largest else own < last, keep(place), None)
+
+            def equal(place: Any) -> Any:
+                is_kept = tirx.all(tirx.EQ(key[(*at, place)], last), known < long(count))
+                return tirx.IfThenElse(is_kept, keep(place), None)
+
+            start = tirx.BufferStore(filled, long(0), at)
+            return in_order(start, loop(length, ahead), loop(length, equal))
+
+        return nest(rest, line, shared=True)
+
+    shapes, types = [[*rest, count], rest], ["int64", "int64"]
+    return te.extern(shapes, [keys, state], body, dtype=types, name="ahead")
+
+
 def te_topk(A: te.Tensor, axis: int, count: int, largest: bool) -> Any:
     """Return the first `count` elements along `axis` in order, and their places.
 

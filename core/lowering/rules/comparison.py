@@ -15,7 +15,13 @@ from lowerscope.core.lowering.rule_table import Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
 from lowerscope.core.lowering.rules.elementwise import truth
 from lowerscope.core.lowering.rules.shape import reshape_to
-from lowerscope.core.lowering.selection_loops import te_kth, te_searchsorted, te_sort_key, te_topk
+from lowerscope.core.lowering.selection_loops import (
+    te_ahead,
+    te_kth,
+    te_searchsorted,
+    te_sort_key,
+    te_topk,
+)
 from lowerscope.core.lowering.values import (
     Value,
     axis_of,
@@ -149,7 +155,11 @@ def masked_fill(b: NodeBuilder, input: Value, mask: Value, value: Value) -> Valu
 
 
 _INSERTED = 64
-"""Largest number of first elements that are found without sorting all."""
+"""Largest number of first elements that are found by inserting each into a list."""
+
+
+_SORTED = ("float32", "float64", "int32", "int64")
+"""Dtypes that TVM sorts."""
 
 
 @rule(torch.topk, "topk", aten.topk.default)
@@ -160,11 +170,33 @@ def topk(
     if rank_of(input) and 0 < k <= _INSERTED and dtype_of(input) != "bool":
         found = b.emit_te(te_topk, input, axis, k, largest, primfunc_name_hint="topk")
         return tuple(b.emit(found[index]) for index in range(2))
+    length = shape_of(input)[axis] if rank_of(input) else 0
+    if dtype_of(input) in _SORTED and isinstance(length, int) and 0 < k < length:
+        return _first(b, input, axis, k, largest)
     values, order = sort(b, input, axis, largest)
     if not rank_of(input):
         return values, order
     first = ([axis], [0], [k])
     return tuple(b.emit(op.strided_slice(each, *first)) for each in (values, order))
+
+
+def _first(b: NodeBuilder, input: Value, axis: int, k: int, largest: bool) -> tuple[Value, Value]:
+    """Return the first `k` elements along an axis in order, and their places.
+
+    Only these are sorted, after the last of them was found.
+    """
+    rank = shape_of(input)[axis] - k + 1 if largest else k
+    found = b.emit_te(te_kth, input, axis, rank, primfunc_name_hint="kth")
+    keys, state = b.emit(found[2]), b.emit(found[3])
+    ahead = b.emit_te(te_ahead, keys, state, k, largest, primfunc_name_hint="ahead")
+    places = b.emit(ahead[0])
+    kept = b.emit(op.gather_elements(keys, places, -1))
+    order = b.emit(op.argsort(kept, -1, largest, "int64"))
+    places = b.emit(op.gather_elements(places, order, -1))
+    if axis != rank_of(input) - 1:
+        rest = list(range(rank_of(input) - 1))
+        places = b.emit(op.permute_dims(places, [*rest[:axis], len(rest), *rest[axis:]]))
+    return b.emit(op.gather_elements(input, places, axis)), places
 
 
 @rule(torch.argsort, "argsort", aten.argsort.default)
@@ -177,8 +209,7 @@ def argsort(
         return b.emit(op.zeros(shape_of(input), "int64"))
     axis = axis_of(dim, rank_of(input))
     dtype = dtype_of(input)
-    if dtype not in ("float32", "float64", "int32", "int64"):
-        # TVM sorts no other dtypes.
+    if dtype not in _SORTED:
         input = b.emit(op.astype(input, "float32" if is_float(dtype) else "int32"))
     if not is_float(dtype):
         return b.emit(op.argsort(input, axis, descending, "int64"))
@@ -200,7 +231,7 @@ def sort(
 def _kth(b: NodeBuilder, input: Value, axis: int, rank: int | None, keepdim: bool) -> list[Value]:
     """Return the elements of a rank along an axis, and their places; see `te_kth`."""
     dtype = dtype_of(input)
-    sorted_as = dtype if dtype in ("float32", "float64", "int32", "int64") else "int32"
+    sorted_as = dtype if dtype in _SORTED else "int32"
     found = b.emit_te(te_kth, cast(b, input, sorted_as), axis, rank, primfunc_name_hint="kth")
     value, place = cast(b, b.emit(found[0]), dtype), b.emit(found[1])
     return [b.emit(op.expand_dims(each, axis)) if keepdim else each for each in (value, place)]

@@ -11,7 +11,7 @@ import tvm
 from tvm import tirx
 from tvm.sym import Analyzer, detect_linear_equation
 
-from lowerscope.core.ir.tensorir import known, mentions
+from lowerscope.core.ir.tensorir import collected, known, mentions
 from lowerscope.core.model.reasons import reason
 from lowerscope.core.model.schedule import At, Reference
 from lowerscope.core.schedule.references import Place, function_of
@@ -279,6 +279,12 @@ _INDEPENDENT = 4
 _LONG = 1 << 11
 """Number of values from which on they are worth being reduced last."""
 
+_PLAIN_LONG = 1 << 8
+"""The same for values that are not computed first: the registers wait for nothing else."""
+
+_LAST = 8
+"""Partial results that are reduced one by one."""
+
 _LEAST = 4
 """Minimum number of lanes."""
 
@@ -304,9 +310,14 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
         extent = None if None in sizes else math.prod(each for each in sizes if each is not None)
     lanes = _lanes(extent, most)
     sizes = stage.extents[stage.spatial :]
-    if not stage.counts and None not in sizes and math.prod(each or 1 for each in sizes) >= _LONG:
+    if not stage.counts and None not in sizes:
         # A single register would wait for each of its sums.
-        lanes = _lanes(extent, _INDEPENDENT * most)
+        count = math.prod(each or 1 for each in sizes)
+        if count >= _LONG:
+            lanes = _lanes(extent, _INDEPENDENT * most)
+        if count >= _PLAIN_LONG and not _computes(writing.block(At(stage.name)).body):
+            wide = lanes * _columns(extent, lanes, most)
+            lanes = lanes if wide % _LAST else max(lanes, wide)
     while stage.counts and extent is not None and extent % lanes:
         # TVM does not build places, which are integers, with a condition.
         lanes //= 2
@@ -314,20 +325,17 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
         return ()
     why = reason("{lanes} partial results are one vector register", lanes=lanes)
     _other, lane = writing.split(loop, lanes, why)
-    made = writing.do(
-        "rfactor",
-        reason("each lane has its own result, and these are reduced last"),
-        # With an unknown number of values, there may be fewer than lanes: see below.
-        forced=extent is None,
-        loop=lane,
-        factor_axis=stage.spatial,
-    )[0]
-    parts = str(writing.block(made).name_hint)
-    loops = writing.loops(parts)
-    place = writing.bound(parts, 0)[-1]
-    if place != len(loops) - 1:
-        order = (*loops[stage.spatial : place], *loops[place + 1 :], loops[place])
-        writing.reorder(order, reason("the lanes are innermost"))
+    folds = not stage.counts and lanes > _LAST and lanes % _LAST == 0
+    if folds:
+        why = reason("{lanes} results are reduced one by one, the others side by side", lanes=_LAST)
+        _side, lane = writing.split(lane, _LAST, why)
+    folded = _factor(writing, stage.name, lane, stage.spatial, forced=extent is None)
+    parts = folded
+    if folds:
+        side = writing.loops(folded)[-2]
+        parts = _factor(writing, folded, side, stage.spatial, forced=extent is None)
+        writing.vectorize(writing.loops(folded)[-1], reason("the lanes are computed together"))
+        _join_lanes(writing, parts, lanes)
     if stage.counts:
         why = reason("TVM does not vectorize a search: at least the parts are independent")
         writing.unroll(writing.loops(parts)[-1], why)
@@ -336,7 +344,50 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
     # Remaining values make a condition. If their number is not known, there may be fewer than
     # lanes, and lanes without any need an initial value as well; otherwise the first values provide
     # it.
-    return () if extent is not None and extent % lanes else (parts,)
+    begun = () if extent is not None and extent % lanes else (parts,)
+    return (*begun, folded) if folds else begun
+
+
+def _computes(body: Any) -> bool:
+    """Return whether a block computes what it reduces, or converts it to another float."""
+    casts = collected(body, tirx.Cast)
+    return bool(collected(body, tirx.Let)) or any("float" in str(each.ty.dtype) for each in casts)
+
+
+def _join_lanes(writing: ScheduleRecorder, parts: str, lanes: int) -> None:
+    """Make one loop of the two over the lanes, or one for each register."""
+    lane, side = writing.loops(parts)[-2:]
+    writing.reorder((side, lane), reason("the lanes are innermost"))
+    side, lane = writing.loops(parts)[-2:]
+    if lanes & (lanes - 1):
+        # LLVM has no masks for other numbers of lanes.
+        writing.unroll(side, reason("registers cannot be indexed"))
+    else:
+        writing.do("fuse", reason("the lanes are one row"), loops=(side, lane))
+
+
+def _factor(
+    writing: ScheduleRecorder, block: str, loop: Reference, axis: int, *, forced: bool
+) -> str:
+    """Reduce each value of a loop by itself; return the name of the block that does.
+
+    `axis`: the place of these results among the indices of the new buffer. `forced`: with an
+    unknown number of values, there may be fewer than lanes.
+    """
+    made = writing.do(
+        "rfactor",
+        reason("each lane has its own result, and these are reduced last"),
+        forced=forced,
+        loop=loop,
+        factor_axis=axis,
+    )[0]
+    parts = str(writing.block(made).name_hint)
+    loops = writing.loops(parts)
+    place = writing.bound(parts, 0)[-1]
+    if place != len(loops) - 1:
+        order = (*loops[axis:place], *loops[place + 1 :], loops[place])
+        writing.reorder(order, reason("the lanes are innermost"))
+    return parts
 
 
 def _begin(writing: ScheduleRecorder, parts: str) -> None:
@@ -370,16 +421,17 @@ def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Mac
     if near < 0 or stage.counts:
         # TVM does not vectorize a search.
         return
-    extent = stage.extents[near]
-    lanes = _lanes(extent, machine.lanes(stage.dtype))
+    extent, most = stage.extents[near], machine.lanes(stage.dtype)
+    lanes = _lanes(extent, most)
     if lanes < 2:
         return
     loop = At(stage.name, loop=near)
-    if stage.reduces and extent is not None and extent % (_COLUMNS * lanes) == 0:
+    count = _columns(extent, lanes, most) if stage.reduces else 1
+    if count > 1:
         why = reason(
-            "{columns} vector registers of results: whole cache lines are read", columns=_COLUMNS
+            "{columns} vector registers of results: whole cache lines are read", columns=count
         )
-        _other, columns, lane = writing.do("split", why, loop=loop, factors=(None, _COLUMNS, lanes))
+        _other, columns, lane = writing.do("split", why, loop=loop, factors=(None, count, lanes))
         loops = writing.loops(stage.name)
         order: tuple[Reference, ...] = (*loops[near + 3 :], columns, lane)
         writing.reorder(order, reason("the lanes are innermost"))
@@ -395,8 +447,17 @@ def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Mac
     _vectorize(writing, stage.name, extent, lanes, near)
 
 
-_COLUMNS = 4
-"""Registers of results that are reduced at once, where the rows are not contiguous."""
+_COLUMNS = 5
+"""Most registers of results that are reduced at once."""
+
+
+def _columns(extent: int | None, lanes: int, most: int) -> int:
+    """Return the largest number of vectors of results that divides a row and fits into registers.
+
+    `most`: lanes of a whole register.
+    """
+    counts = range(1, _COLUMNS * most // lanes + 1)
+    return max(each for each in counts if each == 1 or (extent or 1) % (each * lanes) == 0)
 
 
 def _merge(writing: ScheduleRecorder, rows: int) -> None:

@@ -117,6 +117,16 @@ class Unsigned(nn.Module):
         return -x, x - 200, ~x, x * 3, torch.sign(x), torch.abs(x), torch.square(x)
 
 
+class ManyFirst(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        found = x.topk(70, 1), x.topk(66, 1, largest=False), x.mT.double().topk(65, 1)
+        return tuple(each[place] for each in found for place in (0, 1))
+
+
+MANY = torch.randn(2, 90, 80, generator=torch.Generator().manual_seed(1))
+MANY[0, 3, 5], MANY[0, 4, 5], MANY[1, 0, 7] = torch.nan, torch.inf, -torch.inf
+
+
 class OfRankZero(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         parts = torch.sort(x), torch.topk(x, 1), torch.kthvalue(x, 1), torch.median(x, 0), x.max(0)
@@ -143,6 +153,7 @@ EXTREMES_64 = torch.tensor([2**63 - 1, -(2**63) + 1, 1, -1, 1 << 62, -(1 << 62),
         (Normalised(), (BY_ROW,)),
         (LargestBool(), (BY_ROW > 0,)),
         (Unsigned(), (torch.arange(0, 250, 25, dtype=torch.uint8),)),
+        (ManyFirst(), (MANY,)),
         (OfRankZero(), (torch.tensor(2.5),)),
         (Overflowing(), (EXTREMES.int(), EXTREMES.int().flip(0))),
         (Overflowing(), (EXTREMES_64, EXTREMES_64.flip(0))),

@@ -261,6 +261,23 @@ def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:
         np.testing.assert_array_equal(got.numpy(), expected.numpy())
 
 
+@pytest.mark.parametrize("operator", [relax.op.sum, relax.op.max])
+def test_rows_and_columns_that_fill_no_vector_have_several_results(operator: Any) -> None:
+    rows, after_rows = made(legalised(lambda x: operator(x, [1]), (3, 1000)), WIDE)
+    columns, after_columns = made(legalised(lambda x: operator(x, [0]), (3, 1000)), WIDE)
+    names = [each.name for each in rows.primitives]
+    assert names.count("rfactor") == 2
+    assert "unroll" in names
+    assert (None, 5, 8) in [each.arguments.get("factors") for each in columns.primitives]
+    x = np.random.default_rng(0).standard_normal((3, 1000), dtype="float32")
+    for axis, after in ((1, after_rows), (0, after_columns)):
+        module = tvm.IRModule({"main": after.with_attr("global_symbol", "main")})
+        expected = (x.sum if operator is relax.op.sum else x.max)(axis)
+        got = tvm.runtime.tensor(np.zeros_like(expected))
+        tvm.compile(module, WIDE)["main"](tvm.runtime.tensor(x), got)
+        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["exp", "log"])
 def test_arithmetic_of_float64_is_as_exact_as_torch(name: str) -> None:
     numbers = [np.linspace(-720, 720, 4000), 10.0 ** np.linspace(-307, 308, 4001)]
