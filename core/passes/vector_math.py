@@ -59,15 +59,24 @@ def with_vector_math(
 
 
 def _emulated(function: tirx.PrimFunc) -> str:
-    """Return the first dtype of a function that TVM emulates; empty for none."""
-    found: dict[str, None] = {}
+    """Return the first dtype of a function that TVM emulates; empty for none.
+
+    The build computes bfloat16 in float32, but not in a function that takes the bits of one.
+    """
+    dtypes: dict[str, None] = {}
+    taken: dict[str, None] = {}
+
+    def dtype(value: Any) -> str:
+        return str(value.ty.dtype) if isinstance(value.ty, tvm.ir.PrimType) else ""
 
     def visit(value: Any) -> None:
-        if isinstance(value.ty, tvm.ir.PrimType):
-            found[str(value.ty.dtype)] = None
+        dtypes[dtype(value)] = None
+        if getattr(getattr(value, "op", None), "name", "") == "tirx.reinterpret":
+            taken.update(dict.fromkeys(map(dtype, (value, *value.args))))
 
     tvm_ffi.structural_walk(function.body, (tvm.ir.Expr, visit))
-    return next((each for each in found if each.startswith(_EMULATED)), "")
+    emulated = (each for each in dtypes if each.startswith(_EMULATED))
+    return next(emulated, "bfloat16" if "bfloat16" in taken else "")
 
 
 def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 import tvm
-from tvm import relax
+from tvm import relax, te, tirx
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, Step
+from lowerscope.core.passes.vector_math import with_vector_math
 from lowerscope.core.passes.winograd import winograd
 from lowerscope.core.stages import Pipeline, Stages
 
@@ -287,3 +288,15 @@ def test_products_read_a_matrix_in_place_of_its_transpose(tmp_path: Path) -> Non
     assert {statuses[f"fx:{name}"] for name in ("layer", "layer_1", "matmul", "matmul_1")} == {
         "matches"
     }
+
+
+def test_functions_that_take_the_bits_of_bfloat16_are_left_out() -> None:
+    """The build does not compute those in float32, and TVM's own rewriting is wrong for them."""
+    bits = te.placeholder((4, 16), "int16", name="bits")
+    result = te.compute(
+        bits.shape, lambda *at: tirx.exp(tirx.reinterpret("bfloat16", bits[at])), name="result"
+    )
+    module = tvm.IRModule({"main": te.create_prim_func([bits, result])})
+    left_out: dict[str, str] = {}
+    assert with_vector_math(module, left_out.__setitem__)["main"].same_as(module["main"])
+    assert "bfloat16" in left_out["main"]
