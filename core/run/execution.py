@@ -355,9 +355,11 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
             where=type(model).__name__,
             todo=_("Keep what cannot be copied out of the module, or give it a __deepcopy__"),
         ) from error
-    for own, each in zip(model.parameters(), made.parameters(), strict=True):
-        if is_written(own):
-            mark_written(each)
+    # A copy that a class makes itself may have other parameters.
+    copies = dict(made.named_parameters())
+    for name, own in model.named_parameters():
+        if is_written(own) and name in copies:
+            mark_written(copies[name])
     for module in made.modules():
         hooks: list[dict[Any, Any]] = [module._forward_hooks, module._forward_pre_hooks]
         for functions in (vars(module), *hooks):

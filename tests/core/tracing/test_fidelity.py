@@ -187,3 +187,22 @@ def test_hooks_of_a_copy_keep_features_in_the_copy() -> None:
     x = torch.randn(2, 4)
     torch.testing.assert_close(made(x), made.features["first"].relu())
     assert not model.features
+
+
+class Recreated(nn.Module):
+    """A model whose copies have no parameter but its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def __deepcopy__(self, _memo: object) -> Recreated:
+        made = Recreated()
+        made.linear.load_state_dict(self.linear.state_dict())
+        return made
+
+
+def test_a_copy_may_have_other_parameters() -> None:
+    model = Recreated()
+    model.more = nn.Parameter(torch.zeros(1))
+    assert torch.equal(copied(model).get_parameter("linear.weight"), model.linear.weight)
