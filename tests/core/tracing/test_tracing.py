@@ -128,13 +128,14 @@ def keyed(x: torch.Tensor) -> Any:
 
 
 def asserted(x: torch.Tensor) -> Any:
-    assert (x > 100).all()
+    if not (x > 100).all():
+        raise AssertionError
     return x
 
 
 @pytest.mark.parametrize(
     ("function", "words"),
-    [(keyed, "there is no key 'hiden'"), (asserted, "its own check fails: (x > 100).all()")],
+    [(keyed, "there is no key 'hiden'"), (asserted, "its own check fails")],
 )
 def test_a_mistake_in_the_code_is_said_in_words(function: Callable[..., Any], words: str) -> None:
     class Wrong(nn.Module):
