@@ -195,7 +195,7 @@ def _moved(bindings: Sequence[Any], first: int, last: int) -> tuple[list[int], l
     moved: tuple[list[int], list[int]] = [], []
     for place in reversed(range(len(bindings))):
         binding = bindings[place]
-        value = getattr(binding, "value", None)
+        value: Any = getattr(binding, "value", None)
         if first <= place <= last:
             for side, each in enumerate(binding.value.args):
                 for variable in _read([each]):

@@ -154,8 +154,8 @@ def first_line(error: BaseException) -> str:
         return _("there is no key {key}", key=error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines and isinstance(error, AssertionError):
-        check = kind_of(error).partition(": ")[2].removeprefix("assert ")
-        return _("its own check fails: {check}", check=check) if check else _("its own check fails")
+        _name, _colon, line = kind_of(error).partition(": assert ")
+        return _("its own check fails: {check}", check=line) if line else _("its own check fails")
     if not lines:
         return kind_of(error)
     text = lines[0] if len(lines[0]) <= _LONGEST else lines[0][: _LONGEST - 1] + "…"

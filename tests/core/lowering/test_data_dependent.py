@@ -1139,3 +1139,49 @@ class OfCompiled(nn.Module):
 def test_a_compiled_function_is_traced_with_the_model() -> None:
     x = torch.randn(3, 4)
     check(OfCompiled(), (x,), (-x * 4,), lowered=3)
+
+
+class ByName(nn.Module):
+    """Choose a layer by a name that depends on the data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+        self.heads = nn.ModuleDict({"small": nn.Linear(4, 3), "large": nn.Linear(4, 3)})
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.body(x)
+        name = "large" if x.mean() > 0 else "small"
+        return self.heads[name](h)  # type: ignore[no-any-return]
+
+
+class Telling(nn.Module):
+    """Return something that is no tensor, and depends on the data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> dict[str, Any]:
+        y = self.body(x)
+        kind = inspect.Parameter.empty if x.mean() > 0 else object()
+        return {"y": y.relu(), "kind": kind}
+
+
+def test_a_text_that_depends_on_the_data_stays_with_what_reads_it() -> None:
+    x = torch.rand(2, 4)
+    _traced, in_torch = check(ByName(), (x,), (-x,), lowered=1)
+    assert len(in_torch) == 1
+
+
+def test_an_output_of_any_type_may_depend_on_the_data() -> None:
+    x = torch.rand(2, 4)
+    model = Telling().eval()
+    traced = trace(model, (x,), "auto")
+    assert "body" in [node.name for node in traced.graph_module.graph.nodes]
+    for values in (x, -x):
+        with torch.no_grad():
+            actual = traced.graph_module(values)
+        leaves = conftest.pytree.tree_leaves(actual)
+        found = [each for each in leaves if isinstance(each, torch.Tensor)]
+        torch.testing.assert_close(found[0], model(values)["y"].detach())

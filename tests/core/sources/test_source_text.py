@@ -76,7 +76,7 @@ def test_an_input_is_read(text: str, expected: InputSpec) -> None:
         ("x=", "nothing is given"),
         ("", "nothing is given"),
         ("x=:float32", "the shape is missing"),
-        ("x=1,n+1:float32", "neither a shape nor a readable file"),
+        ("x=1,n-1:float32", "neither a shape nor a readable file"),
         ("x=notes.txt", "neither a shape nor a readable file"),
         ("x=1,-784", "the extents (1, -784) must be 1 or more"),
         ("x=0", "the extents (0) must be 1 or more"),

@@ -123,6 +123,30 @@ def test_inputs_that_do_not_fit_are_an_error_with_the_line(
     assert (problem.code, problem.choices) == ("change-inputs", ("x",))
 
 
+def keyed(x: torch.Tensor) -> Any:
+    return {"hidden": x}["hiden"]
+
+
+def asserted(x: torch.Tensor) -> Any:
+    if not (x > 100).all():
+        raise AssertionError
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [(keyed, "there is no key 'hiden'"), (asserted, "its own check fails")],
+)
+def test_a_mistake_in_the_code_is_said_in_words(function: Callable[..., Any], words: str) -> None:
+    class Wrong(nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return function(x)
+
+    problem = problem_of(trace, Wrong(), (X,), "auto")
+    assert problem.what == f"the model fails on these inputs: {words}"
+    assert problem.todo.startswith("Correct this line")
+
+
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 def test_a_model_that_ends_python_is_an_error_with_its_line(tracer: Any) -> None:
     class Ending(nn.Module):
