@@ -138,7 +138,10 @@ def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
         raise not_in_a_file(recipe.source.spec)
     if stages.opened.gives_state:
         raise LowerscopeError(
-            _("the model of the file keeps its state itself, and cannot be given it"),
+            _(
+                "the model keeps its state in its own attributes, so a program that opens the "
+                "file cannot pass it in"
+            ),
             where=PROGRAM,
             todo=_("Export the module and its parameters instead"),
         )

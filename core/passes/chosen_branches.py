@@ -49,10 +49,11 @@ def choose_branches(module: tvm.IRModule) -> tvm.IRModule:
 
 @dataclass(frozen=True)
 class _Branch:
-    """Selections by one condition, next to each other; and the bindings that only they need.
+    """Selections by one condition, next to each other, and the bindings that only they need.
 
-    `sides`: of the selected values, if the condition holds and if not; and `moved`, the bindings
-        that only that side reads, by their places.
+    `places`, `selects`: the selections.
+    `moved`: places of the bindings that only the values selected if the condition holds need, and
+        of those that only the others need.
     """
 
     places: range
@@ -207,7 +208,7 @@ def _moved(bindings: Sequence[Any], first: int, last: int) -> tuple[list[int], l
             (side,) = readers[place]
         if side:
             moved[side - 1].insert(0, place)
-        for variable in _read([value, binding.var.ty]):
+        for variable in _read([value]):
             if variable in places:
                 readers[places[variable]].add(side)
     return moved
@@ -282,7 +283,7 @@ def _read(values: Iterable[Any]) -> dict[Any, None]:
             found[each] = None
 
     for value in values:
-        if isinstance(value, ir.Expr) and value is not None:
+        if isinstance(value, ir.Expr):
             relax.analysis.post_order_visit(value, note)
     return found
 

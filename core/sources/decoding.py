@@ -148,7 +148,8 @@ def _tensors_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     found: dict[str, torch.Tensor] = {}
     for path, module in model.named_modules():
         for name, value in (*vars(module).items(), *module._buffers.items()):
-            if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+            is_plain = isinstance(value, torch.Tensor) and value.layout is torch.strided
+            if is_plain and not value.is_quantized:
                 found[f"{path}.{name}" if path else name] = value
     return found
 
@@ -181,6 +182,7 @@ def _written(opened: OpenedModel, seed: int) -> dict[str, str]:
     assert model is not None
     before = _tensors_of(model)
     contents = {name: each.detach().clone() for name, each in before.items()}
+    versions = {name: each._version for name, each in before.items()}
     step = _stepping(model)
     decoding = Decoding(opened, step, signature_of_model(step, str(opened.path)), seed)
     shared = _names_of_memory(model)
@@ -191,7 +193,11 @@ def _written(opened: OpenedModel, seed: int) -> dict[str, str]:
     except LowerscopeError:
         return {}
     finally:
-        changed = {name for name, each in before.items() if not _is_same(each, contents[name])}
+        changed = {
+            name
+            for name, each in before.items()
+            if each._version != versions[name] or not _is_same(each, contents[name])
+        }
         for name, value in before.items():
             holder, key = _holder(model, name)
             if name in changed:
@@ -213,8 +219,9 @@ def _written(opened: OpenedModel, seed: int) -> dict[str, str]:
 
 
 def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Return whether two tensors have the same bits."""
-    first, second = (each.detach().contiguous().reshape(-1) for each in (one, other))
+    """Return whether two tensors of one type have the same bits."""
+    first, second = (each.detach().resolve_conj().resolve_neg() for each in (one, other))
+    first, second = (each.contiguous().reshape(-1) for each in (first, second))
     return torch.equal(first.view(torch.uint8), second.view(torch.uint8))
 
 

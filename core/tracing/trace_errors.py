@@ -150,7 +150,7 @@ def first_line(error: BaseException) -> str:
     """
     if isinstance(error, SystemExit):
         return _("it ends Python itself (exit code {code})", code=error.code)
-    if isinstance(error, KeyError):
+    if isinstance(error, KeyError) and " " not in str(error):
         return _("there is no key {key}", key=error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines and isinstance(error, AssertionError):
@@ -209,7 +209,7 @@ def inputs_do_not_fit(
         ),
         where=where_of(line),
         todo=_("check the inputs' shapes and dtypes: --input x=1,784:float32")
-        if isinstance(error, _OF_VALUES) and not isinstance(error, RecursionError)
+        if isinstance(error, _OF_VALUES) and not isinstance(error, _OF_CODE)
         else _("correct this line, or give inputs for which it works: --input x=1,784:float32"),
         details=traceback_text(error),
         code="change-inputs" if names else "",
@@ -219,6 +219,9 @@ def inputs_do_not_fit(
 
 _OF_VALUES = (RuntimeError, ValueError, IndexError, ArithmeticError)
 """Errors for values that do not fit; others are mistakes in the code more often."""
+
+_OF_CODE = (RecursionError, NotImplementedError)
+"""Those of them that are not about values."""
 
 
 def returns_nothing(line: SourceLine | None) -> LowerscopeError:

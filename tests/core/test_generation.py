@@ -130,16 +130,25 @@ def next_inputs(outputs, token):
 """
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 @pytest.mark.parametrize(
     ("kept", "writes", "more", "given"),
     [
         ("pass", "self.keys[:, position] = x", "", True),
         ("pass", "self.keys.data[:, position] = x", "", True),
+        ("self.sign = torch.ones(1)", "self.sign.neg_(); x = x * self.sign", "", True),
+        (
+            "self.packed = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8)",
+            *("self.keys[:, position] = x", "", True),
+        ),
         ("self.all = [self.keys]", "self.all[0][:, position] = x", "", False),
         ("self.part = self.keys[:, :8]", "self.keys[:, position] = x", "", False),
         ("pass", "self.keys[:, position] = x", "model.register_forward_hook(len)", False),
     ],
-    ids=["in place", "by its data", "in a list", "a view", "hooked"],
+    ids=[
+        *("in place", "by its data", "back after two calls", "beside a quantised tensor"),
+        *("in a list", "a view", "hooked"),
+    ],
 )
 def test_a_state_is_given_only_where_it_has_one_name(
     tmp_path: Path, kept: str, writes: str, more: str, given: bool
@@ -154,7 +163,7 @@ def test_a_state_is_given_only_where_it_has_one_name(
     assert opened.model is not None
     assert not opened.model.get_buffer("keys").any(), "opening it leaves its state as it was"
     if given:
-        with pytest.raises(LowerscopeError, match="keeps its state itself"):
+        with pytest.raises(LowerscopeError, match="keeps its state in its own attributes"):
             reproduction(stages, stages.recipe)
 
 
