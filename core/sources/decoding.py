@@ -182,7 +182,7 @@ def _written(opened: OpenedModel, seed: int) -> dict[str, str]:
     assert model is not None
     before = _tensors_of(model)
     contents = {name: each.detach().clone() for name, each in before.items()}
-    versions = {name: each._version for name, each in before.items()}
+    versions = {name: _version(each) for name, each in before.items()}
     step = _stepping(model)
     decoding = Decoding(opened, step, signature_of_model(step, str(opened.path)), seed)
     shared = _names_of_memory(model)
@@ -196,7 +196,7 @@ def _written(opened: OpenedModel, seed: int) -> dict[str, str]:
         changed = {
             name
             for name, each in before.items()
-            if each._version != versions[name] or not _is_same(each, contents[name])
+            if _version(each) != versions[name] or not _is_same(each, contents[name])
         }
         for name, value in before.items():
             holder, key = _holder(model, name)
@@ -216,6 +216,11 @@ def _written(opened: OpenedModel, seed: int) -> dict[str, str]:
         return {}
     keys = [name.replace(".", "_") for name in names]
     return dict(zip(keys if len(set(keys)) == len(keys) else names, names, strict=True))
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """Return how often a tensor was written; those of inference mode do not count."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:

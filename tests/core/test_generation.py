@@ -141,12 +141,17 @@ def next_inputs(outputs, token):
             "self.packed = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8)",
             *("self.keys[:, position] = x", "", True),
         ),
+        (
+            "self.fixed = torch.inference_mode()(torch.ones)(3)",
+            *("self.keys[:, position] = x", "", True),
+        ),
         ("self.all = [self.keys]", "self.all[0][:, position] = x", "", False),
         ("self.part = self.keys[:, :8]", "self.keys[:, position] = x", "", False),
         ("pass", "self.keys[:, position] = x", "model.register_forward_hook(len)", False),
     ],
     ids=[
         *("in place", "by its data", "back after two calls", "beside a quantised tensor"),
+        "beside a tensor of inference mode",
         *("in a list", "a view", "hooked"),
     ],
 )

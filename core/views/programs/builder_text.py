@@ -880,6 +880,7 @@ class _Program:
             "import numpy as np",
             "import tvm",
             f"from tvm import {names}",
+            *(["import tvm.relax.op.vm"] if self._lines.uses("relax.op.vm") else []),
             *self._tensorir.tvm_imports,
         ]
 

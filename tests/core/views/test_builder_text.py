@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import tvm_ffi
 from tvm import relax
 from tvm.script import from_source
 
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.problems import LowerscopeError
@@ -51,6 +54,19 @@ def lines_of(built: BuilderText, entity: str) -> list[str]:
 def lowered(pipeline: Pipeline, sample: str, strategy: Strategy) -> tvm.IRModule:
     recipe = Recipe(source=Source(spec=f"sample:{sample}"), lowering=strategy)
     return pipeline.stages(recipe).module
+
+
+def test_a_module_after_all_passes_is_rebuilt_in_a_process_of_its_own(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """Nothing else has imported there what the program uses."""
+    steps = find_pipeline("optimise-cpu").steps
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), steps=steps)
+    rebuilt(builder_text(pipeline.stages(recipe).completed), tmp_path)
+    made = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "vm.alloc_storage" in made.stdout
 
 
 @pytest.mark.diagonal
