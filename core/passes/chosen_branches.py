@@ -172,6 +172,9 @@ class _Change:
 
 def _last_branch(bindings: Sequence[Any]) -> _Branch | None:
     """Return the last branch with a side that is worth it; it may have others in its sides."""
+    if not any(map(_selects, bindings)):
+        return None
+    reads = [_read([getattr(each, "value", None)]) for each in bindings]
     for last in reversed(range(len(bindings))):
         if not _selects(bindings[last]):
             continue
@@ -180,23 +183,27 @@ def _last_branch(bindings: Sequence[Any]) -> _Branch | None:
             first -= 1
         selects = bindings[first : last + 1]
         own = {each.var for each in selects}
-        if own & set(_read(each.value for each in selects)):
+        if any(own & each.keys() for each in reads[first : last + 1]):
             continue
-        moved = _moved(bindings, first, last)
+        moved = _moved(bindings, reads, first, last)
         if any(_work(bindings[each] for each in side) >= WORTH for side in moved):
             return _Branch(range(first, last + 1), selects, moved)
     return None
 
 
-def _moved(bindings: Sequence[Any], first: int, last: int) -> tuple[list[int], list[int]]:
-    """Return the bindings that only one side of a branch reads, for each side in order."""
+def _moved(
+    bindings: Sequence[Any], reads: Sequence[Collection[Any]], first: int, last: int
+) -> tuple[list[int], list[int]]:
+    """Return the bindings that only one side of a branch reads, for each side in order.
+
+    `reads`: the variables that each binding reads.
+    """
     places = {each.var: place for place, each in enumerate(bindings)}
     # Of each binding, the sides that read it: 0 stands for anything else.
     readers: list[set[int]] = [set() for _each in bindings]
     moved: tuple[list[int], list[int]] = [], []
     for place in reversed(range(len(bindings))):
         binding = bindings[place]
-        value: Any = getattr(binding, "value", None)
         if first <= place <= last:
             for side, each in enumerate(binding.value.args):
                 for variable in _read([each]):
@@ -208,7 +215,7 @@ def _moved(bindings: Sequence[Any], first: int, last: int) -> tuple[list[int], l
             (side,) = readers[place]
         if side:
             moved[side - 1].insert(0, place)
-        for variable in _read([value]):
+        for variable in reads[place]:
             if variable in places:
                 readers[places[variable]].add(side)
     return moved

@@ -28,7 +28,8 @@ Its rewriting skips the value that a ``Let`` binds, and writes a ``Let`` in doub
 """
 
 
-_HALF = ("float16", "bfloat16")
+_FLOATS = ("float32", "float16", "bfloat16")
+"""Dtypes whose calls are replaced, those of 16 bits in float32."""
 
 
 def with_vector_math(
@@ -94,21 +95,19 @@ def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
         if name in _FORMS_64 and str(call.ty.dtype) == "float64":
             return _bound("x", call.args[0], _FORMS_64[name])
         form = _FORMS.get(name)
-        dtype = str(call.ty.dtype) if form is not None else ""
-        if form is None or dtype not in ("float32", *_HALF):
-            return call
-        values = [each if dtype == "float32" else tirx.Cast("float32", each) for each in call.args]
-        result = _with_arguments(values, form)
-        return result if dtype == "float32" else tirx.Cast(dtype, result)
+        return call if form is None else in_float32(call, call.args, form)
 
     def divided(rest: Any) -> Any:
-        dtype = str(rest.ty.dtype)
-        if dtype not in ("float32", *_HALF):
-            return rest
+        return in_float32(rest, (rest.a, rest.b), _fmod)
+
+    def in_float32(value: Any, arguments: Sequence[Any], form: Callable[..., Any]) -> Any:
+        dtype = str(value.ty.dtype)
+        if dtype not in _FLOATS:
+            return value
         if dtype == "float32":
-            return _with_arguments([rest.a, rest.b], _fmod)
-        values = [tirx.Cast("float32", each) for each in (rest.a, rest.b)]
-        return tirx.Cast(dtype, _with_arguments(values, _fmod))
+            return _with_arguments(arguments, form)
+        wide = [tirx.Cast("float32", each) for each in arguments]
+        return tirx.Cast(dtype, _with_arguments(wide, form))
 
     body = tvm_ffi.structural_map(function.body, [(tvm.ir.Call, expanded), (tirx.Mod, divided)])
     return function if body.same_as(function.body) else function.with_body(body)

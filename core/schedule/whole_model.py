@@ -24,6 +24,7 @@ from lowerscope.core.model.schedule_records import RULE_SECONDS
 from lowerscope.core.model.snapshot import Note
 from lowerscope.core.model.texts import _, joined
 from lowerscope.core.schedule.replay import Replayed, Replays
+from lowerscope.core.schedule.rules.recorder import NONE_GIVEN
 
 Begins = Callable[[Schedule, Primitive | None], None]
 """Callback for the step of a schedule that is applied next; ``None`` at the end."""
@@ -130,9 +131,9 @@ class WholeModel:
         check: Callable[[], None],
         begins: Begins = lambda schedule, primitive: None,
         at_function: Callable[[str, int, int], None] = lambda name, index, count: None,
-        sizes: Mapping[str, int] | None = None,
+        sizes: Mapping[str, int] = NONE_GIVEN,
     ) -> None:
-        self._sizes = sizes or {}
+        self._sizes = sizes
         self._begins = begins
         self._at_function = at_function
         self._schedules = [each for each in schedules if each.on]

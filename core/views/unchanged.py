@@ -86,6 +86,12 @@ def _batch_norm(module: tvm.IRModule) -> Unmet | None:
     return None
 
 
+def _branches(module: tvm.IRModule) -> Unmet | None:
+    if not any(operator_of(value) == "relax.where" for _bound, value in _values(module)):
+        return Unmet(_("nothing is selected by R.where"))
+    return Unmet(_("no branch on values has a large side that nothing else needs"))
+
+
 def _transposed(module: tvm.IRModule) -> Unmet | None:
     if any(transposed_matrices(function) for _name, function in relax_functions(module)):
         return None
@@ -354,9 +360,7 @@ _DESTINATION = ("call_tir", "call_dps_packed", "call_tir_inplace", "call_inplace
 
 _RULES: Mapping[str, Rule] = {
     BIND_PARAMS: _bound_parameters,
-    "ComputeChosenBranches": lambda _module: Unmet(
-        _("no branch on values has a large side that nothing else needs")
-    ),
+    "ComputeChosenBranches": _branches,
     "FoldBatchNorm": _batch_norm,
     "SplitTransposedConvolution": _refused(
         lambda value: operator_of(value).endswith("d_transpose"),

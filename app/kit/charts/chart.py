@@ -14,6 +14,7 @@ from PySide6.QtGui import (
     QMouseEvent,
     QPainter,
     QPaintEvent,
+    QPen,
     QPolygonF,
     QResizeEvent,
     QShowEvent,
@@ -255,6 +256,12 @@ class Chart(QWidget):
         area = QRectF(view.mapRectToScene(view.boundingRect()))
         area.setSize(area.size().expandedTo(QSizeF(1, 1)))
         return area
+
+    def _pen(self, colour: str, width: float, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+        """Return a pen of a width in the widget's pixels: the plot counts those of the screen."""
+        pen = QPen(QColor(colour), width * self.devicePixelRatioF(), style)
+        pen.setCosmetic(True)
+        return pen
 
     def _mark(self, item: QGraphicsItem) -> None:
         """Add an item to the plot until another value is the current one."""

@@ -374,7 +374,7 @@ class HeatMap(ZoomChart):
         cross.lineTo(0.5, -0.5)
         # Visible on any colour: a dark line in a light one.
         for width, colour in ((3.0, theme.current().panel), (1.25, theme.current().text)):
-            pen = pg.mkPen(colour, width=width * self.devicePixelRatioF())
+            pen = self._pen(colour, width)
             self._plot.addItem(pg.ScatterPlotItem(x, y, symbol=cross, size=size, pen=pen))
 
     def _image(self, pg: Any, values: Sequence[float], width: int, area: QRectF) -> Any:
@@ -410,7 +410,7 @@ class HeatMap(ZoomChart):
             across, down = (grown + more) * x, (grown + more) * y
             area = QRectF(column, row, 1, 1).adjusted(-across, -down, across, down)
             frame = QGraphicsRectItem(area)
-            frame.setPen(pg.mkPen(colour, width=1.5 * self.devicePixelRatioF()))
+            frame.setPen(self._pen(colour, 1.5))
             self._mark(frame)
 
     def _hover(self, number: int) -> None:

@@ -258,14 +258,10 @@ class BestCurve(Chart):
         start = self._to_widget(0, low) + QPointF(0, 5)
         self._write(_("0 trials"), start, colours.quiet, (0.5, 0))
         for number, (value, _text) in enumerate(labels[1:]):
-            pen = pg.mkPen(
-                colours.quiet,
-                width=1.3 * self.devicePixelRatioF(),
-                style=_DASHES[number % len(_DASHES)],
-            )
+            pen = self._pen(colours.quiet, 1.3, _DASHES[number % len(_DASHES)])
             self._plot.addItem(pg.InfiniteLine(value, angle=0, pen=pen))
         x, y = map(list, zip(*places, (max(self._at, places[-1][0]), places[-1][1]), strict=True))
-        pen = pg.mkPen(colours.accent, width=2 * self.devicePixelRatioF())
+        pen = self._pen(colours.accent, 2)
         self._plot.addItem(pg.PlotCurveItem(x, y, stepMode="right", pen=pen))
         self._plot.addItem(pg.ScatterPlotItem(x[:-1], y[:-1], size=7, pen=pen, brush=colours.panel))
         self._write_labels(pg, labels)
@@ -561,7 +557,7 @@ class RunChart(ZoomChart):
                     stepMode="center",
                     fillLevel=bottom,
                     brush=_faint(colours.heat, 60),
-                    pen=pg.mkPen(colours.heat, width=1.5 * self.devicePixelRatioF()),
+                    pen=self._pen(colours.heat, 1.5),
                 )
             )
         place = area.topRight() + QPointF(0, self._amount_top())
@@ -570,7 +566,7 @@ class RunChart(ZoomChart):
     def _draw_current(self, pg: Any) -> None:
         start, end = self._ends(self._here)
         frame = QGraphicsRectItem(QRectF(start, self._top(), max(self._pixel, end - start), _SPANS))
-        frame.setPen(pg.mkPen(theme.current().accent, width=2 * self.devicePixelRatioF()))
+        frame.setPen(self._pen(theme.current().accent, 2))
         self._mark(frame)
 
 
@@ -680,7 +676,7 @@ class Roofline(Chart):
         for limit, style in zip(limits, _STYLES, strict=False):
             # Starts outside the view, along a slope of 1.
             x, y = [limit.x - 9, limit.x, right], [peak - 9, peak, peak]
-            pen = pg.mkPen(colours.edge, width=1.5 * self.devicePixelRatioF(), style=style)
+            pen = self._pen(colours.edge, 1.5, style)
             self._plot.addItem(pg.PlotCurveItem(x, y, pen=pen))
             # Between two lines that are close to one another, there is no room for a name.
             near = limit is limits[0] and self._gap(limit.x, limits[-1].x, peak) < 1.2 * line
@@ -721,7 +717,7 @@ class Roofline(Chart):
             x, y = math.log10(mark.intensity), math.log10(mark.gflops)
             symbol, size = _FORMS[mark.role]
             brush = colours.panel if mark.role == "before" else ink
-            pen = pg.mkPen(ink, width=1.6 * self.devicePixelRatioF())
+            pen = self._pen(ink, 1.6)
             self._plot.addItem(
                 pg.ScatterPlotItem([x], [y], symbol=symbol, size=size, pen=pen, brush=brush)
             )
@@ -750,7 +746,7 @@ class Roofline(Chart):
 
     def _draw_current(self, pg: Any) -> None:
         x, y = self._place(self._here)
-        ring = pg.mkPen(theme.current().text, width=1.5 * self.devicePixelRatioF())
+        ring = self._pen(theme.current().text, 1.5)
         self._mark(pg.ScatterPlotItem([x], [y], size=16, pen=ring, brush=None))
 
 

@@ -15,6 +15,7 @@ from lowerscope.core.schedule.references import function_of
 from lowerscope.core.schedule.rules.contraction import any_size, contraction
 from lowerscope.core.schedule.rules.movement import elementwise, movement
 from lowerscope.core.schedule.rules.recorder import (
+    NONE_GIVEN,
     Machine,
     OutOfTime,
     ScheduleRecorder,
@@ -53,9 +54,6 @@ RULES: Mapping[str, Rule] = {
 """Rules in the order in which they are tried."""
 
 
-_NO_SIZES: Mapping[str, int] = {}
-
-
 def by_rule(
     function: tirx.PrimFunc, target: tvm.target.Target, seconds: float = RULE_SECONDS
 ) -> ByRule:
@@ -67,7 +65,7 @@ def scheduled_by_rule(
     function: tirx.PrimFunc,
     target: tvm.target.Target,
     seconds: float = RULE_SECONDS,
-    sizes: Mapping[str, int] = _NO_SIZES,
+    sizes: Mapping[str, int] = NONE_GIVEN,
 ) -> tuple[ByRule, tirx.PrimFunc]:
     """Schedule a function by the first rule that fits it and has no step rejected.
 
@@ -89,7 +87,7 @@ def written_by_rule(
     target: tvm.target.Target,
     decisions: Mapping[str, int],
     seconds: float = RULE_SECONDS,
-    sizes: Mapping[str, int] = _NO_SIZES,
+    sizes: Mapping[str, int] = NONE_GIVEN,
 ) -> tuple[str, ScheduleRecorder | None, str]:
     """Schedule a function in the same way, with other decisions than the usual ones.
 

@@ -347,7 +347,8 @@ def _is_plane(region: Any, axes: Sequence[Any], number: int) -> bool:
     return is_in and reads_at(region, axes, own)
 
 
-_NONE: Mapping[str, int] = MappingProxyType({})
+NONE_GIVEN: Mapping[str, int] = MappingProxyType({})
+"""No decisions, or no sizes of dimensions."""
 
 
 class OutOfTime(Exception):
@@ -374,8 +375,8 @@ class ScheduleRecorder:
         self,
         function: tirx.PrimFunc,
         target: tvm.target.Target,
-        decisions: Mapping[str, int] = _NONE,
-        sizes: Mapping[str, int] = _NONE,
+        decisions: Mapping[str, int] = NONE_GIVEN,
+        sizes: Mapping[str, int] = NONE_GIVEN,
     ) -> None:
         self._deadline = math.inf
         self.sch = Schedule(tvm.IRModule({"main": function}))
