@@ -175,6 +175,7 @@ def _last_branch(bindings: Sequence[Any]) -> _Branch | None:
     if not any(map(_selects, bindings)):
         return None
     reads = [_read([getattr(each, "value", None)]) for each in bindings]
+    movable = [_is_movable(each, read) for each, read in zip(bindings, reads, strict=True)]
     for last in reversed(range(len(bindings))):
         if not _selects(bindings[last]):
             continue
@@ -185,18 +186,22 @@ def _last_branch(bindings: Sequence[Any]) -> _Branch | None:
         own = {each.var for each in selects}
         if any(own & each.keys() for each in reads[first : last + 1]):
             continue
-        moved = _moved(bindings, reads, first, last)
+        moved = _moved(bindings, reads, movable, first, last)
         if any(_work(bindings[each] for each in side) >= WORTH for side in moved):
             return _Branch(range(first, last + 1), selects, moved)
     return None
 
 
 def _moved(
-    bindings: Sequence[Any], reads: Sequence[Collection[Any]], first: int, last: int
+    bindings: Sequence[Any],
+    reads: Sequence[Collection[Any]],
+    movable: Sequence[bool],
+    first: int,
+    last: int,
 ) -> tuple[list[int], list[int]]:
     """Return the bindings that only one side of a branch reads, for each side in order.
 
-    `reads`: the variables that each binding reads.
+    `reads`: the variables that each binding reads. `movable`: whether it may be in a side.
     """
     places = {each.var: place for place, each in enumerate(bindings)}
     # Of each binding, the sides that read it: 0 stands for anything else.
@@ -211,7 +216,7 @@ def _moved(
                         readers[places[variable]].add(side)
             continue
         side = 0
-        if place < first and len(readers[place]) == 1 and _is_movable(binding):
+        if place < first and len(readers[place]) == 1 and movable[place]:
             (side,) = readers[place]
         if side:
             moved[side - 1].insert(0, place)
@@ -237,7 +242,7 @@ def _selects(binding: Any, condition: Any = None) -> bool:
     )
 
 
-def _is_movable(binding: Any) -> bool:
+def _is_movable(binding: Any, reads: Collection[Any]) -> bool:
     value = getattr(binding, "value", None)
     if not isinstance(binding, relax.VarBinding) or not isinstance(binding.var, relax.DataflowVar):
         return False
@@ -247,7 +252,7 @@ def _is_movable(binding: Any) -> bool:
             return False
     # A side has no variables for named extents.
     return isinstance(value, relax.Call | relax.Tuple | relax.TupleGetItem | relax.Var) and all(
-        _is_static(each.ty) for each in (binding.var, *_read([value]))
+        _is_static(each.ty) for each in (binding.var, *reads)
     )
 
 
