@@ -536,6 +536,9 @@ class TensorIRView(Pane):
         else:
             title = _("No TensorIR for {name}", name=name)
             hint = _("It calls no function of the module.")
+            chosen = self._document.selection.chosen
+            if any(each.kind == "relax" and each.id in chosen for each in self._functions):
+                hint = _("Select one of its bindings to see the function that it calls.")
         self._say(title, hint)
 
     def _show_context(self, functions: list[FunctionRecord]) -> None:

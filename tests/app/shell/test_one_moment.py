@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
 from lowerscope.app.document.stepping import ORDER, call_lines
 from lowerscope.app.engine.child_process import Ending
@@ -254,3 +254,18 @@ def test_a_double_click_on_run_runs_once(window: MainWindow) -> None:
     assert window.document.running
     assert button.text() == "Stop"
     begun[0].answer(msgspec.structs.replace(RECORD, calls=CALLS))
+
+
+def test_a_selected_relax_function_is_not_said_to_call_nothing(window: MainWindow) -> None:
+    main = FunctionRecord(id="relax:main", name="main", kind="relax")
+    window.panes.set_mode("explore")
+    window.features.stepping.leave()
+    window.document.open(msgspec.structs.replace(RECIPE, lowering="te"))
+    functions = (main, *RECORDS.functions)
+    sent(window).answer(msgspec.structs.replace(RECORDS, functions=functions))
+    QApplication.processEvents()
+    window.document.select(("relax:main",))
+    QApplication.processEvents()
+    texts = [label.text() for label in window.panes.tensorir.findChildren(QLabel)]
+    assert "Select one of its bindings to see the function that it calls." in texts
+    assert "It calls no function of the module." not in texts
