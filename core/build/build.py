@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import tvm
@@ -90,6 +91,9 @@ def compile_function(name: str, function: tirx.PrimFunc, target: tvm.target.Targ
 _CODEGEN = "target.build.llvm"
 _TVM = tvm.get_global_func(_CODEGEN)
 
+_LLVM = Lock()
+"""Held while LLVM works, as a target's options of LLVM (``cl-opt``) are set for the process."""
+
 _FEWEST = 4
 """Functions that are worth a thread."""
 
@@ -98,11 +102,12 @@ def _codegen(module: tvm.IRModule, target: tvm.target.Target) -> Any:
     """Return LLVM's module for functions after all passes; it may import others with the rest."""
     # Those that are alike have similar names, and are spread over the threads.
     functions = sorted(module.functions_items(), key=lambda each: str(each[0].name_hint))
-    count = min(MACHINE, len(functions) // _FEWEST)
+    count = 1 if "cl-opt" in target.attrs else min(MACHINE, len(functions) // _FEWEST)
     if count < 2 or any(_calls(each, module) for _name, each in functions):
-        return _TVM(module, target)
+        with _LLVM:
+            return _TVM(module, target)
     parts = [tvm.IRModule(dict(functions[at::count]), attrs=module.attrs) for at in range(count)]
-    with ThreadPoolExecutor(count) as threads:
+    with _LLVM, ThreadPoolExecutor(count) as threads:
         first, *others = threads.map(lambda each: _TVM(each, target), parts)
     for each in others:
         first.import_module(each)
@@ -140,7 +145,7 @@ def make_machine_code(module: Any) -> None:
 
     found = llvm_modules(module)
     if len(found) > 1:
-        with ThreadPoolExecutor(len(found)) as threads:
+        with _LLVM, ThreadPoolExecutor(len(found)) as threads:
             list(threads.map(make, found))
 
 

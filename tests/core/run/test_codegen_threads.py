@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,22 @@ def test_each_thread_compiles_some_of_the_functions_and_all_are_called(tmp_path:
             out = tvm.runtime.tensor(np.zeros(64, "float32"))
             functions.get_function(f"add{value}", query_imports=True)(tvm.runtime.tensor(x), out)
             np.testing.assert_array_equal(out.numpy(), x + value)
+
+
+OPTIONS = {"cl-opt": ["-hints-allow-reordering:bool=0", "-unroll-threshold:uint=7"]}
+
+
+def test_builds_with_options_of_llvm_stand_alone() -> None:
+    """TVM sets such options for the process, and checks that no other build has set them."""
+    module = tvm.IRModule({f"add{value}": adding(value) for value in range(13)})
+    with_options = tvm.target.Target({**TARGET.export(), **OPTIONS})
+
+    def parts(target: tvm.target.Target) -> int:
+        return len(llvm_modules(compiled(module, target).mod))
+
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(parts, [with_options, TARGET] * 12))
+    assert made == [1, 3] * 12
 
 
 def test_few_functions_and_those_that_call_one_another_stay_together() -> None:
