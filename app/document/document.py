@@ -176,10 +176,11 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Notice:
-    """One line for the banner, and its role: ``"info"`` or ``"wrong"``."""
+    """One line for the banner, its role ``"info"`` or ``"wrong"``, and the buttons beside it."""
 
     text: str
     role: str
+    actions: tuple[tuple[str, Callable[[], None]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -593,9 +594,9 @@ class Document(QObject):
             if each.cancel is not None:
                 each.cancel()
 
-    def notify(self, text: str, role: str) -> None:
-        """Show one line in the banner; its role is ``"info"`` or ``"wrong"``."""
-        self.set(notice=Notice(text, role))
+    def notify(self, text: str, role: str, *actions: tuple[str, Callable[[], None]]) -> None:
+        """Show one line in the banner, with buttons; its role is ``"info"`` or ``"wrong"``."""
+        self.set(notice=Notice(text, role, actions))
 
     def notify_of(self, problem: Problem) -> None:
         """Show a problem in the banner; a cancellation, or a crash, is told elsewhere."""

@@ -272,7 +272,8 @@ NEW_MS = 500
 class Toast(Banner):
     """A banner that floats over the lower edge of its parent, so that nothing moves for it.
 
-    It leaves by itself after some seconds, and with the mode in which it was shown.
+    It leaves by itself after some seconds, and with the mode in which it was shown; but not while
+    it has buttons.
     """
 
     def __init__(self, parent: QWidget) -> None:
@@ -293,11 +294,17 @@ class Toast(Banner):
     ) -> None:
         super().show_message(message, role, actions)
         self._time.start(SHOWN_MS[role])
+        if actions:
+            self._time.stop()
         self._place()
 
     def leave(self) -> None:
-        """Dismiss the message, unless it is new."""
-        if self._time.remainingTime() <= self._time.interval() - NEW_MS and self._whole:
+        """Dismiss the message, unless it is new or has buttons."""
+        if (
+            self._time.isActive()
+            and self._time.remainingTime() <= self._time.interval() - NEW_MS
+            and self._whole
+        ):
             self._dismiss_by_user()
 
     def _time_out(self) -> None:

@@ -18,7 +18,7 @@ from lowerscope.app.kit.background import single_shot
 from lowerscope.app.kit.buttons import push_button, set_look
 from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
 from lowerscope.app.kit.plain_text import Label, Markup, MarkupLabel, markup
-from lowerscope.app.panes.common.descriptions import names_of
+from lowerscope.app.panes.common.descriptions import in_order, names_of
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.texts import _
@@ -236,7 +236,7 @@ class StatusBar(QStatusBar):
             widget.hide()
 
     def _show_selection(self) -> None:
-        selection = self._document.selection
+        selection, snapshot = self._document.selection, self._document.snapshot
 
         def is_named(entity: str) -> bool:
             kind, inside = entity.partition(":")[0], "/" in entity
@@ -246,8 +246,9 @@ class StatusBar(QStatusBar):
             return kind != "relax" or inside
 
         parts = [
-            names_of(tuple(filter(is_named, selection.of_kind(kind))))
+            names_of(in_order(snapshot, filter(is_named, selection.of_kind(kind))))
             for kind in ("fx", "relax", "tir", "ext")
+            if snapshot is not None
         ]
         self._path = " → ".join(part for part in parts if part)
         if not self._said.isActive():

@@ -564,7 +564,7 @@ class MainWindow(QMainWindow):
             self.banner.dismiss()
         else:
             self._noticed = document_of(self.document.wanted)
-            self.banner.show_message(notice.text, notice.role)
+            self.banner.show_message(notice.text, notice.role, notice.actions)
 
     def _forget_notice(self) -> None:
         """Dismiss a notice about the model that was open before."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lowerscope.app.document.document import Document
@@ -34,6 +35,18 @@ def names_of(entities: tuple[str, ...], most: int = 4) -> str:
         if len(entities) > most
         else names
     )
+
+
+def in_order(snapshot: Snapshot, entities: Iterable[str]) -> tuple[str, ...]:
+    """Return ids of one kind in the order of the program: ``relax:main/lv2`` before ``…/lv10``."""
+    places = {each.id: at for at, each in enumerate((*snapshot.fx, *snapshot.functions))}
+
+    def key(entity: str) -> tuple[int, list[str | int]]:
+        parts = re.split(r"(\d+)", entity)
+        numbers = [int(each) if at % 2 else each for at, each in enumerate(parts)]
+        return places.get(entity, len(places)), numbers
+
+    return tuple(sorted(entities, key=key))
 
 
 def find_node(snapshot: Snapshot, entity: str) -> FxNode | None:

@@ -25,6 +25,7 @@ from lowerscope.app.panes.common.descriptions import (
     Facts,
     find_node,
     find_part,
+    in_order,
     line_text,
     origin_text,
     parts_text,
@@ -246,7 +247,7 @@ class _Inspected:
 
     def _tied(self, kind: str, *, whole: bool = False) -> tuple[str, ...]:
         found = (each for each in self._linked if each.startswith(kind) and each != self._entity)
-        return tuple(sorted(each for each in found if not whole or "/" not in each))
+        return in_order(self._snapshot, (each for each in found if not whole or "/" not in each))
 
     def _run_facts(self) -> Iterator[Fact]:
         if self._run is None:

@@ -40,7 +40,6 @@ from lowerscope.app.panes.run.commands import edit_measuring, edit_tolerances
 from lowerscope.app.panes.run.outcomes import fx_runs, starts_here
 from lowerscope.app.panes.run.runs import Faults, Runs
 from lowerscope.app.panes.run.time_page import CallsStrip
-from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.dimensions import sizes_text
 from lowerscope.core.model.formatting import (
     bytes_text,
@@ -469,7 +468,7 @@ class RunView(Pane):
         self.verdict = Pill()
         self.empty = EmptyState()
         self.run = self.empty.add_action(_("Run"), self._run_or_stop, primary=True)
-        self.optimise = self.empty.add_action(_("Optimise for CPU"), self._optimise)
+        self.optimise = self.empty.add_action(_("Optimise for CPU"), runs.optimise)
         self._stack.addWidget(self.empty)
         self._slow = ""
         self._estimate = runs.queries.watch(
@@ -549,10 +548,6 @@ class RunView(Pane):
         recipe = self._document.recipe
         self._slow = "" if recipe is None else estimate_text(estimate, recipe.measuring)
         self._say_empty()
-
-    def _optimise(self) -> None:
-        """Apply the steps that schedule all functions; they replace those of the recipe."""
-        self._document.change_fields(steps=find_pipeline("optimise-cpu").steps)
 
     def _show_verdict(self, folded: bool) -> None:
         record, failed = self._runs.newest, self._faults.failed

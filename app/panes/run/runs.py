@@ -15,7 +15,7 @@ from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Recovering
 from lowerscope.app.panes.run.outcomes import Outcomes, Quiet, run_of
 from lowerscope.app.panes.run.run_variants import RunVariants
-from lowerscope.core.files.pipelines_and_schedules import variant_names
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline, variant_names
 from lowerscope.core.model.formatting import estimate_text
 from lowerscope.core.model.generation_records import GenerationRecord
 from lowerscope.core.model.problems import Problem
@@ -31,7 +31,7 @@ from lowerscope.core.model.run_records import (
     parts_of_name,
 )
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.texts import _, sentences
+from lowerscope.core.model.texts import _
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,15 @@ class Runs(QObject):
             self.record = None
             self._want(_Wanted(quick=quick))
 
+    def optimise(self) -> None:
+        """Apply the steps that schedule all functions; they replace those of the recipe."""
+        self._document.change_fields(steps=find_pipeline("optimise-cpu").steps)
+
+    def run_optimised(self) -> None:
+        """Run with the steps that schedule all functions, in place of the current run."""
+        self.optimise()
+        self.run()
+
     def measure_again(self) -> None:
         """Measure the same executable again; the verdict stays."""
         if not self.running and not self._document.is_changing and self.record is not None:
@@ -194,8 +203,8 @@ class Runs(QObject):
     def _say_slow(self, recipe: Recipe, estimate: RunEstimate) -> None:
         text = estimate_text(estimate, recipe.measuring)
         if text and self._slot.is_busy:
-            more = _("The pipeline Optimise for CPU schedules them; Stop ends this run.")
-            self._document.notify(sentences(text, more), "info")
+            offer = _("Optimise for CPU"), self.run_optimised
+            self._document.notify(text, "info", offer)
             self._said_slow = self._document.state.notice
 
     def _tell(self, text: str, fraction: float | None = None) -> None:

@@ -135,6 +135,10 @@ def test_a_toast_leaves_by_itself_and_with_its_mode_unless_it_is_new(
     toast.show_message("The cache is broken", "wrong")
     toast.leave()
     assert toast.message() == ""
+    toast.show_message("It takes long", actions=[("Faster", toast.dismiss)])
+    qtbot.wait(40)
+    toast.leave()
+    assert toast.message() == "It takes long"
 
 
 def test_field_says_its_words_and_opens_its_menu(qtbot: QtBot) -> None:

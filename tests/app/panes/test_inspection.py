@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lowerscope.app.kit.code.code_editor import Heading
+from lowerscope.app.panes.common.descriptions import in_order
 from lowerscope.app.panes.model.details_view import Section, sections_of
 from lowerscope.app.panes.tensorir.tensorir_view import joined
 from lowerscope.core.model.run_records import NodeRun
@@ -113,3 +114,14 @@ def test_texts_of_functions_are_one_with_headings() -> None:
         ("tir:add", 6, 7),
     ]
     assert record.changed == (3,)
+
+
+def test_linked_ids_are_in_the_order_of_the_program() -> None:
+    shown = snapshot("softmax", "dense", "add")
+    assert in_order(shown, {"fx:add", "fx:dense", "fx:softmax"}) == (
+        "fx:softmax",
+        "fx:dense",
+        "fx:add",
+    )
+    bindings = {f"relax:main/lv{number}" for number in (10, 2, 1)}
+    assert in_order(shown, bindings) == ("relax:main/lv1", "relax:main/lv2", "relax:main/lv10")

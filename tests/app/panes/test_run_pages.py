@@ -149,7 +149,7 @@ def _size(extent: int) -> SizeRecord:
 
 
 def test_a_run_that_takes_long_says_so_before_and_offers_a_pipeline(
-    bench: Bench, view: RunView
+    bench: Bench, view: RunView, qtbot: QtBot
 ) -> None:
     assert not view.optimise.isVisible()
     slow = RunEstimate(seconds=22.4, unscheduled=42, functions=42)
@@ -160,6 +160,9 @@ def test_a_run_that_takes_long_says_so_before_and_offers_a_pipeline(
     assert not view.optimise.isVisible()
     bench.sent(RunEstimateQuery).answer(slow)
     assert "3 min" in bench.notices[-1]
+    notice = bench.document.state.notice
+    assert notice is not None
+    ((_label, optimise),) = notice.actions
     view.run.click()
     bench.worker.last().refuse(CANCELLED)
     view.optimise.click()
@@ -168,6 +171,16 @@ def test_a_run_that_takes_long_says_so_before_and_offers_a_pipeline(
     # The estimate is of another recipe now.
     bench.derive()
     assert not view.optimise.isVisible()
+    # The message about a run that takes long stops it, and runs the other pipeline.
+    bench.document.change_fields(steps=())
+    bench.derive()
+    view.run.click()
+    asked = bench.sent(RunQuery)
+    optimise()
+    bench.derive()
+    qtbot.waitUntil(lambda: bench.count(RunQuery) == 3)
+    assert asked.fate.startswith("killed")
+    assert bench.sent(RunQuery).query.recipe == bench.document.recipe
 
 
 def test_the_last_outcome_stays_marked_as_that_of_another_recipe(
