@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,12 +23,17 @@ from tvm import tirx
 
 from lowerscope.core.build.build import BuiltModel, RecordedBuild, recorded_build, register_library
 from lowerscope.core.build.targets import check_runs_here, make_target
+from lowerscope.core.files.idle_tensors import Block, move_to_files
 from lowerscope.core.files.memo import FileHashes, Memo, cached_property, key_of
 from lowerscope.core.files.sources import input_files, source_files
 from lowerscope.core.ir.relax import binding_ids, relax_functions
 from lowerscope.core.ir.script import function_script, text_key
 from lowerscope.core.ir.tensorir import prim_funcs_of
-from lowerscope.core.lowering.partial_module import module_prefix, with_parameters_as_inputs
+from lowerscope.core.lowering.partial_module import (
+    constants_of,
+    module_prefix,
+    with_parameters_as_inputs,
+)
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.lowering.tvm_importers import lower_by_importer, tracer_of
 from lowerscope.core.lowering.types import LoweredModel
@@ -112,6 +118,28 @@ def copied_bytes(lowered: LoweredModel) -> int:
         for tensor, constant in lowered.constants
         if not _shares(tensor, value := from_dlpack(constant.value))
     )
+
+
+LARGE_MODEL = 512 << 20
+"""Size of a model's tensors from which they are not kept in memory while nothing is asked."""
+
+
+def _blocks_of_model(model: torch.nn.Module | None) -> Iterator[Block]:
+    """Yield the memory of a model's tensors, but for those of other kinds."""
+    for tensor in () if model is None else itertools.chain(model.parameters(), model.buffers()):
+        plain = type(tensor) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+        if plain and tensor.layout is torch.strided and tensor.device.type == "cpu":
+            storage = tensor.untyped_storage()
+            yield storage.data_ptr(), storage.nbytes()
+
+
+def _blocks_of_module(module: tvm.IRModule) -> Iterator[Block]:
+    """Yield the memory of the constants of a module."""
+    for _name, function in relax_functions(module):
+        for constant in constants_of(function):
+            tensor = constant.value
+            bits = int(tvm.DataType(str(tensor.dtype)).bits) * math.prod(map(int, tensor.shape))
+            yield int(tensor.data_ptr()), bits // 8
 
 
 def _shares(tensor: torch.Tensor, value: torch.Tensor) -> bool:
@@ -870,6 +898,18 @@ class Pipeline:
         """
         answer: A = ANSWERING[type(query).__name__].answer(query, self, progress)
         return answer
+
+    def rest(self, is_wanted: Callable[[], bool]) -> None:
+        """Move the tensors of large models to files: another process needs the memory."""
+        values = self._memo.values()
+        models = [each.model for each in values if isinstance(each, OpenedModel)]
+        if max(map(weight_bytes, models), default=0) < LARGE_MODEL:
+            return
+        blocks = [block for model in models for block in _blocks_of_model(model)]
+        for value in values:
+            if isinstance(value, TransformedModel):
+                blocks += _blocks_of_module(value.module)
+        move_to_files(blocks, is_wanted)
 
     def is_cached(self, query: Query[Any], progress: Progress = SILENT) -> bool:
         """Return whether a query that is ``cached_first`` can be answered without deriving."""

@@ -73,6 +73,9 @@ PROGRESS_INTERVAL = 0.05
 EARLY_TEXTS = 20
 """Number of texts of a job that are sent without waiting for the interval."""
 
+REST_AFTER = 1.0
+"""Time without jobs after which the engine rests, in seconds."""
+
 Send = Callable[[Reply | Failure | Progress], None]
 
 CANCELLED = Problem(what=_("Cancelled"), code="cancelled")
@@ -295,10 +298,20 @@ class Lane:
         """Add `job` at the end."""
         self._queue.put(job)
 
-    def run(self, run: Callable[[Job], None]) -> NoReturn:
-        """Run the lane's jobs by `run`, forever."""
+    def is_empty(self) -> bool:
+        """Return whether no job waits."""
+        return self._queue.empty()
+
+    def run(self, run: Callable[[Job], None], rest: Callable[[], None] | None = None) -> NoReturn:
+        """Run the lane's jobs by `run`, forever; call `rest` when there was none for a while."""
         while True:
-            run(self._queue.get())
+            try:
+                job = self._queue.get(timeout=None if rest is None else REST_AFTER)
+            except queue.Empty:
+                assert rest is not None
+                rest()
+                job = self._queue.get()
+            run(job)
 
 
 def problem_of(error: BaseException) -> Problem:
@@ -331,6 +344,9 @@ class Answers(Protocol):
 
     def is_cached(self, query: Query[Any], progress: Context) -> bool:
         """Return whether a query that is ``cached_first`` can be answered at once."""
+
+    def rest(self, is_wanted: Callable[[], bool]) -> None:
+        """Free memory while nothing is asked: until `is_wanted`."""
 
 
 Warm = Callable[[], Answers]
@@ -385,8 +401,12 @@ def serve(
     def run_heavy(job: Job) -> None:
         jobs.run(job, answers.answer)
 
+    def rest() -> None:
+        answers.rest(lambda: not lanes["heavy"].is_empty())
+
     _start("light lane", partial(lanes["light"].run, run_light))
-    lanes["heavy"].run(run_heavy)
+    # The worker measures, and its tensors stay where they are.
+    lanes["heavy"].run(run_heavy, rest if role == "engine" else None)
 
 
 def _start(name: str, target: Callable[[], None]) -> None:

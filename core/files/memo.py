@@ -150,6 +150,11 @@ class Memo:
                         del self._making[key]
                 return value
 
+    def values(self) -> list[object]:
+        """Return the cached values."""
+        with self._lock:
+            return [value for value, _size in self._values.values()]
+
     def forget(self, key: str) -> None:
         """Remove `key` from the cache."""
         with self._lock:

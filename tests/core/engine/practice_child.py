@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 import msgspec
@@ -239,6 +239,7 @@ KINDS: Mapping[str, type[Query[Any]]] = {
     "start_session": _kind("start_session", Nothing, int, "light", "starting a process"),
     "start_fork": _kind("start_fork", Nothing, int, "light", "starting a process"),
     "hoard": _kind("hoard", Hoard, None, "heavy", "hoarding"),
+    "rests": _kind("rests", Nothing, int, "heavy", "counting"),
     "whereabouts": _kind("whereabouts", Nothing, Whereabouts, "heavy", "looking around"),
 }
 
@@ -251,11 +252,20 @@ def query(name: str, fields: msgspec.Struct) -> Query[Any]:
 class Practice:
     """Answers queries by the functions of this module."""
 
+    _rests = 0
+
     def answer(self, query: Query[Any], context: Context) -> Any:
-        return {**globals(), "heavy_echo": echo}[type(query).__name__](query, context)
+        own = {"heavy_echo": echo, "rests": lambda *_: self._rests}
+        return {**globals(), **own}[type(query).__name__](query, context)
 
     def is_cached(self, query: Query[Any], context: Context) -> bool:
         raise AssertionError
+
+    def rest(self, is_wanted: Callable[[], bool]) -> None:
+        """Rest until something is asked."""
+        while not is_wanted():
+            time.sleep(0.01)
+        self._rests += 1
 
 
 def _warm(manner: str) -> Practice:

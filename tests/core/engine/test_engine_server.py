@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from lowerscope.core.engine.protocol import VERSION, Failure, Hello, Progress, Ready, Reply
-from lowerscope.core.engine.server import EARLY_TEXTS, PROGRESS_INTERVAL
+from lowerscope.core.engine.server import EARLY_TEXTS, PROGRESS_INTERVAL, REST_AFTER
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.app.engine.practice_window import is_alive
@@ -48,6 +48,14 @@ def test_greets_before_it_is_warm_and_takes_requests_meanwhile() -> None:
         assert "no query 'no_such_method'" in answer.problem.what
     finally:
         child.close()
+
+
+def test_the_engine_rests_until_something_is_asked(child: Child) -> None:
+    child.ask(1, "rests")
+    assert child.result() == 0
+    time.sleep(REST_AFTER + 0.5)
+    child.ask(2, "rests")
+    assert child.result() == 1
 
 
 def test_small_requests_are_answered_while_a_long_job_runs(child: Child) -> None:

@@ -13,8 +13,10 @@ import torch
 from PIL import Image
 from torch import nn
 
+from lowerscope.core import stages
 from lowerscope.core.engine.protocol import Failure
 from lowerscope.core.engine.server import CANCELLED, Context, Job, Jobs, NotCached
+from lowerscope.core.files.idle_tensors import Block
 from lowerscope.core.files.in_memory import pack
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.files.sources import parse_input
@@ -280,6 +282,27 @@ def test_answers_are_computed_in_the_light_lane_only_where_they_are_cached() -> 
     assert [to_bytes(pipeline.answer(each)) for each in CACHED_FIRST] == computed
     # Compiled in passing, it would keep a run waiting.
     assert not pipeline.is_cached(TextQuery(MLP, "main", "bytecode"))
+
+
+def test_tensors_of_a_large_model_are_moved_while_nothing_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moved: list[Block] = []
+    monkeypatch.setattr(stages, "move_to_files", lambda blocks, _is_wanted: moved.extend(blocks))
+    recipe = msgspec.structs.replace(MLP, steps=find_pipeline("optimise-cpu").steps)
+    pipeline = Pipeline()
+    assert pipeline.stages(recipe).transformed.problem is None
+    pipeline.rest(lambda: False)
+    assert not moved
+    monkeypatch.setattr(stages, "LARGE_MODEL", 0)
+    pipeline.rest(lambda: False)
+    opened = pipeline.stages(recipe).loaded.model
+    assert opened is not None
+    parameters = {(each.data_ptr(), each.nbytes) for each in opened.parameters()}
+    assert parameters < set(moved)
+    # Those that passes have packed.
+    weight = opened.get_parameter("linear0.weight")
+    assert sum(size == weight.nbytes for _address, size in set(moved)) == 2
 
 
 class CancelledBetweenLanes:
