@@ -39,7 +39,8 @@ def names_of(entities: tuple[str, ...], most: int = 4) -> str:
 
 def in_order(snapshot: Snapshot, entities: Iterable[str]) -> tuple[str, ...]:
     """Return ids of one kind in the order of the program: ``relax:main/lv2`` before ``…/lv10``."""
-    places = {each.id: at for at, each in enumerate((*snapshot.fx, *snapshot.functions))}
+    ids = [*(each.id for each in snapshot.fx), *(each.id for each in snapshot.functions)]
+    places = {each: at for at, each in enumerate(ids)}
 
     def key(entity: str) -> tuple[int, list[str | int]]:
         parts = re.split(r"(\d+)", entity)
