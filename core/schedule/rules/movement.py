@@ -307,6 +307,9 @@ def movement(writing: ScheduleRecorder, machine: Machine) -> bool:
         return False
     if is_pad(stmt):
         return _pad(writing, block, machine)
+    count = _alternating(stmt)
+    if count:
+        return _interleave(writing, block, count, machine)
     parts = _parts(stmt)
     if len(parts) > 1:
         return _partition(writing, block, parts, machine)
@@ -358,6 +361,45 @@ def _partition(
         loop=writing.loops(block)[-1],
         factors=(*parts[:-1], None),
     )
+    return True
+
+
+_ALTERNATING = 8
+"""Most values that alternate in a row: the loop over them is unrolled."""
+
+
+def _alternating(stmt: Any) -> int:
+    """Return how many values alternate in a row, as by a stack along a last axis; 0 for none.
+
+    The value is chosen by the place in the row, ``row == 1`` or ``row % 2 == 1``.
+    """
+    row = stmt.iter_vars[-1]
+    counts = set()
+    for each in nodes_in(getattr(stmt.body, "value", row.var)):
+        if operator_name(each) != "if_then_else" or not mentions(each.args[0], row.var):
+            continue
+        place = each.args[0].a if isinstance(each.args[0], tirx.EQ) else None
+        if place is not None and place.same_as(row.var):
+            counts.add(known(row.dom.extent))
+        elif isinstance(place, tirx.FloorMod) and place.a.same_as(row.var):
+            counts.add(known(place.b))
+        else:
+            return 0
+    count = counts.pop() if len(counts) == 1 else None
+    return count if count is not None and 1 < count <= _ALTERNATING else 0
+
+
+def _interleave(writing: ScheduleRecorder, block: str, count: int, machine: Machine) -> bool:
+    loops = writing.loops(block)
+    row: At | Made = loops[-1]
+    if writing.extent(loops[-1]) != count:
+        share(writing, loops[:-1], block, machine)
+        why = reason("{count} values alternate in a row", count=count)
+        row = writing.split(writing.loops(block)[-1], count, why)[1]
+    else:
+        share(writing, loops[:-2], block, machine)
+        row = writing.loops(block)[-1]
+    writing.unroll(row, reason("each is computed by itself, without a test for each element"))
     return True
 
 

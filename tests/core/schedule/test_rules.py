@@ -20,6 +20,7 @@ from lowerscope.core.build.build import compile_function
 from lowerscope.core.build.targets import make_target
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline, save_schedules
+from lowerscope.core.ir.tensorir import collected
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
@@ -425,6 +426,16 @@ OTHERS: dict[str, tuple[str, tirx.PrimFunc]] = {
         "movement",
         te.create_prim_func([X, topi.concatenate([X, topi.nn.relu(X), X], axis=3)]),
     ),
+    "as the last axis": (
+        "movement",
+        te.create_prim_func([X, topi.stack([X, topi.nn.relu(X), topi.exp(X)], axis=-1)]),
+    ),
+    "in turn": (
+        "movement",
+        te.create_prim_func(
+            [X, topi.reshape(topi.stack([X, topi.nn.relu(X)], axis=-1), (1, 12, 14, 32))]
+        ),
+    ),
     "one after the other": (
         "elementwise",
         te.create_prim_func([X, topi.concatenate([X, topi.nn.relu(X)], axis=1)]),
@@ -473,6 +484,16 @@ def test_what_is_pooled_moved_and_computed_by_elements_is_the_same() -> None:
         assert ruled.rule == rule, (name, ruled.reason)
         assert all(each.comment for each in ruled.primitives)
         assert runner.difference(name, function, after) is None, name
+
+
+def test_values_that_alternate_in_a_row_are_written_without_a_test() -> None:
+    for name, count in (("as the last axis", 3), ("in turn", 2)):
+        ruled, after = made(OTHERS[name][1], WIDE)
+        assert ruled.primitives[-1].name == "unroll"
+        unrolled = [
+            each for each in collected(after.body, tirx.For) if each.kind == tirx.ForKind.UNROLLED
+        ]
+        assert [int(each.extent) for each in unrolled] == [count], name
 
 
 def test_rows_stay_in_registers_and_nothing_is_asked() -> None:
