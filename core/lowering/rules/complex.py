@@ -1,7 +1,8 @@
-"""Complex numbers, and the discrete Fourier transform as products with matrices."""
+"""Complex numbers, and the discrete Fourier transform."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,12 @@ from lowerscope.core.lowering.complex_numbers import (
     parts_of,
     plus,
     times,
+)
+from lowerscope.core.lowering.fourier_loops import (
+    is_smooth,
+    max_factor,
+    te_transform,
+    twiddles,
 )
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import atan2, div, hypot, maximum, mul
@@ -298,129 +305,104 @@ def complex_log(b: NodeBuilder, input: Value) -> Value:
 # The discrete Fourier transform
 
 
-_DENSE = 64
-"""Largest length that is transformed by one product with a matrix."""
-
-_LARGEST = 512
-"""Largest prime factor of a length; the product with its matrix is slower than torch's."""
-
-
-def _matrix(
-    n: int, count: int, sign: int, scale: float, dtype: str, *, of_complex: bool, only_real: bool
-) -> torch.Tensor:
-    """Return the matrix that transforms rows of `n` numbers: of their parts, or of real ones."""
-    places = torch.outer(torch.arange(n), torch.arange(count)) % n
-    angles = places.double() * (2 * math.pi / n)
-    cosine, sine = angles.cos() * scale, angles.sin() * (sign * scale)
-    sine[2 * places % n == 0] = 0
-    rows = [torch.cat([cosine, sine], 1)]
-    if of_complex:
-        rows.append(torch.cat([-sine, cosine], 1))
-    whole = torch.cat(rows)
-    # Without -0, which would be the sign of an angle.
-    return (whole[:, :count] if only_real else whole + 0.0).to(getattr(torch, dtype)).contiguous()
-
-
-def _factors(n: int) -> tuple[int, int]:
-    """Return two factors of `n`, as near to each other as can be."""
-    first = next(each for each in range(math.isqrt(n), 0, -1) if n % each == 0)
-    return first, n // first
-
-
-def _along_last(
+def _along(
     b: NodeBuilder,
-    first: Part,
-    second: Part,
+    parts: tuple[Part, Part],
+    axis: int,
+    n: int,
     sign: int,
     scale: float,
     count: int,
     *,
     only_real: bool = False,
 ) -> tuple[Part, Part]:
-    """Transform the last axis of a complex tensor, given by its parts.
+    """Transform a complex tensor, given by its parts, along an axis.
 
-    A length of two factors is transformed by each of them (Cooley and Tukey, 1965).
-
+    `n`: length of the axis, half of which is given if it is shorter.
     `sign`: of the exponent: -1 for the forward transform.
     `count`: number of results: the first ones of each row.
     """
-    *batch, n = shape_of(first)
+    first, second = parts
+    if n == 1:
+        return first, None if only_real else second
+    if not is_smooth(n):
+        return _along_any(b, parts, axis, n, sign, scale, count, only_real=only_real)
     dtype = dtype_of(first)
-    low, high = _factors(n)
-    if n <= _DENSE or low == 1:
-        if n > _LARGEST:
-            raise Refused(_("its length has the large prime factor {n}", n=n))
-        matrix = _matrix(
-            n, count, sign, scale, dtype, of_complex=second is not None, only_real=only_real
-        )
-        rows = first if second is None else b.emit(op.concat([first, second], len(batch)))
-        made = b.emit(op.matmul(rows, b.constant(matrix)))
-        if only_real:
-            return made, None
-        halves = b.emit(op.split(made, 2, len(batch)))
-        return b.emit(halves[0]), b.emit(halves[1])
-    # Element (i, j) of `low` rows is number i * high + j; result (k, l) is number k + l * low.
-    swapped = [*range(len(batch)), len(batch) + 1, len(batch)]
-
-    def turned(part: Part, sizes: Sequence[int]) -> Part:
-        if part is None:
-            return None
-        return permute_to(b, reshape_to(b, part, [*batch, *sizes]), swapped)
-
-    first, second = turned(first, (low, high)), turned(second, (low, high))
-    inner = _along_last(b, first, second, sign, 1.0, low)
-    angles = torch.outer(torch.arange(high), torch.arange(low)).double() * (sign * 2 * math.pi / n)
-    kind = getattr(torch, dtype)
-    twiddles = (b.constant(angles.cos().to(kind)), b.constant(angles.sin().to(kind)))
-    inner = multiplied(b, times(b), inner, twiddles)
-    first, second = (turned(each, (high, low)) for each in inner)
-    outer = -(-count // low)
-    first, second = _along_last(b, first, second, sign, scale, outer, only_real=only_real)
-
-    def flat(part: Part) -> Part:
-        if part is None:
-            return None
-        rows = reshape_to(b, permute_to(b, part, swapped), [*batch, outer * low])
-        return rows if outer * low == count else _first(b, rows, count)
-
-    return flat(first), flat(second)
+    table = torch.from_numpy(twiddles(n, sign)).to(getattr(torch, dtype))
+    made = b.emit_te(
+        te_transform,
+        [each for each in (first, second) if each is not None],
+        b.constant(table),
+        *(axis, n, sign, scale, count, only_real),
+        primfunc_name_hint="fft",
+    )
+    return (made, None) if only_real else (b.emit(made[0]), b.emit(made[1]))
 
 
-def _first(b: NodeBuilder, part: Value, count: int) -> Value:
-    """Return the first elements along the last axis."""
-    return b.emit(op.strided_slice(part, [rank_of(part) - 1], [0], [count], [1]))
+def _along_any(
+    b: NodeBuilder,
+    parts: tuple[Part, Part],
+    axis: int,
+    n: int,
+    sign: int,
+    scale: float,
+    count: int,
+    *,
+    only_real: bool,
+) -> tuple[Part, Part]:
+    """Transform an axis with a large prime factor, by a convolution (Bluestein, 1970)."""
+    after = rank_of(parts[0]) - 1 - axis
+
+    def constant(values: torch.Tensor) -> Any:
+        part = values.to(getattr(torch, dtype_of(parts[0])))
+        return b.constant(part.reshape(-1, *[1] * after))
+
+    given, of_real = shape_of(parts[0])[axis], parts[1] is None
+    if given < n:
+        # Those that are not given are the conjugates of others: their real parts are the same.
+        twice = torch.full((given,), 2.0, dtype=torch.float64)
+        twice[2 * torch.arange(given) % n == 0] = 1
+        first, second = multiplied(b, times(b), parts, (constant(twice), None))
+        parts = _sized(b, first, axis, n), _sized(b, second, axis, n)
+    angles = (torch.arange(n) ** 2 % (2 * n)).double() * (sign * math.pi / n)
+    chirp = torch.polar(torch.ones_like(angles), angles)
+    length = next(each for each in itertools.count(2 * n - 1) if max_factor(each) <= 5)
+    kernel = torch.zeros(length, dtype=chirp.dtype)
+    kernel[:n] = chirp.conj()
+    kernel[length - n + 1 :] = chirp.conj()[1:].flip(0)
+    spectrum, product = torch.fft.fft(kernel), times(b)
+
+    def by(parts: tuple[Part, Part], factor: torch.Tensor) -> tuple[Part, Part]:
+        return multiplied(b, product, parts, (constant(factor.real), constant(factor.imag)))
+
+    first, second = (_sized(b, each, axis, length) for each in by(parts, chirp))
+    there = by(_along(b, (first, second), axis, length, -1, 1.0, length), spectrum)
+    back = _along(b, there, axis, length, 1, scale / length, count)
+    first, second = by(back, chirp[:count])
+    if of_real and second is not None:
+        # The sum of real numbers, and that with alternating signs, are real.
+        is_real = (2 * torch.arange(count) % n == 0).reshape(-1, *[1] * after)
+        second = b.emit(op.where(b.constant(is_real), scalar(0.0, dtype_of(second)), second))
+    return first, None if only_real else second
 
 
-def _sized(b: NodeBuilder, part: Part, count: int | None) -> Part:
-    """Return the last axis cut, or continued with zeros, to `count` elements."""
+def _sized(b: NodeBuilder, part: Part, axis: int, count: Any) -> Part:
+    """Return an axis cut, or continued with zeros, to `count` elements."""
     if part is None:
         return None
-    n = shape_of(part)[-1]
-    if not isinstance(n, int):
+    n = shape_of(part)[axis]
+    if not isinstance(n, int) or not isinstance(count, int):
         raise Refused(_("it needs a number, and the dimension is symbolic"))
-    if count is None or count == n:
-        return part
-    return _first(b, part, count) if count < n else pad_by(b, part, [0, count - n], "constant", 0)
+    if count <= n:
+        whole = count == n
+        return part if whole else b.emit(op.strided_slice(part, [axis], [0], [count], [1]))
+    after = [0, 0] * (rank_of(part) - 1 - axis)
+    return pad_by(b, part, [*after, 0, count - n], "constant", 0)
 
 
-def _whole_spectrum(b: NodeBuilder, first: Part, second: Part, n: int) -> tuple[Part, Part]:
-    """Return the `n` elements of the spectrum of real numbers, given its first half."""
-    half = n // 2 + 1
-    first, second = _sized(b, first, half), _sized(b, second, half)
-    rest = n - half
-    if not rest:
-        return first, second
-    axis = rank_of(first) - 1
-
-    def mirrored(part: Value) -> Value:
-        cut = b.emit(op.strided_slice(part, [axis], [1], [rest + 1], [1]))
-        return b.emit(op.flip(cut, axis))
-
-    whole = b.emit(op.concat([first, mirrored(first)], axis))
-    if second is None:
-        return whole, None
-    tail = minus(b, None, mirrored(second))
-    return whole, b.emit(op.concat([second, tail], axis))
+def _permuted(b: NodeBuilder, parts: tuple[Part, Part], order: Sequence[int]) -> tuple[Part, Part]:
+    first, second = (None if each is None else permute_to(b, each, order) for each in parts)
+    return first, second
 
 
 def _transformed(
@@ -452,31 +434,26 @@ def _transformed(
         order.reverse()
     sign = 1 if inverse else -1
     for place, (axis, size) in enumerate(order):
+        # The loops need numbers for the sizes that follow the axis.
+        is_named = any(not isinstance(each, int) for each in shape_of(first)[axis + 1 :])
         to_last = [*(each for each in range(rank) if each != axis), axis]
         back = [to_last.index(each) for each in range(rank)]
-        first, second = (
-            None if each is None else permute_to(b, each, to_last) for each in (first, second)
-        )
-        is_last = place == len(order) - 1
-        n = shape_of(first)[-1] if size is None else size
-        if kind == "to real" and is_last:
+        if is_named:
+            first, second = _permuted(b, (first, second), to_last)
+            axis = rank - 1
+        only_real = kind == "to real" and place == len(order) - 1
+        n = shape_of(first)[axis] if size is None else size
+        if only_real:
             n = 2 * (n - 1) if size is None else size
-            first, second = _whole_spectrum(b, first, second, n)
-        else:
-            first, second = _sized(b, first, size), _sized(b, second, size)
+        given = n // 2 + 1 if only_real else n
+        first, second = (_sized(b, each, axis, given) for each in (first, second))
         count = n // 2 + 1 if kind == "from real" and place == 0 else n
         factor = {"none": 1.0, "by_root_n": n**-0.5, "by_n": 1 / n}[scale]
-        only_real = kind == "to real" and is_last
-        of_real = second is None
-        first, second = _along_last(b, first, second, sign, factor, count, only_real=only_real)
-        if of_real and second is not None and n > _DENSE:
-            # The sum of real numbers, and that with alternating signs, are real.
-            is_real = 2 * torch.arange(count) % n == 0
-            zero = scalar(0.0, dtype_of(second))
-            second = b.emit(op.where(b.constant(is_real), zero, second))
-        first, second = (
-            None if each is None else permute_to(b, each, back) for each in (first, second)
+        first, second = _along(
+            b, (first, second), axis, n, sign, factor, count, only_real=only_real
         )
+        if is_named:
+            first, second = _permuted(b, (first, second), back)
     return first if kind == "to real" else joined(b, (first, second), dtype)
 
 
@@ -584,7 +561,7 @@ def stft(
     scale = n_fft**-0.5 if normalized else 1.0
     axes = rank_of(frames)
     order = [*range(axes - 2), axes - 1, axes - 2]
-    parts = _along_last(b, frames, None, -1, scale, count)
+    parts = _along(b, (frames, None), axes - 1, n_fft, -1, scale, count)
     first, second = (permute_to(b, each, order) for each in parts)
     made = joined(b, (first, second), complex_of(input))
     return made if return_complex is not False else made.value

@@ -159,16 +159,19 @@ def test_transforms() -> None:
 
 
 def test_transforms_of_many_lengths() -> None:
-    lengths = (1, 2, 127)
+    # Products of small factors in one step, two and three, large ones, and a large prime.
+    lengths = (1, 2, 3, 8, 30, 49, 62, 127, 240)
 
     def of(n: int) -> Callable[..., Any]:
         return lambda z, x: (
             fft.fft(z[:, :n]),
-            fft.rfft(x[:, :n]),
-            fft.irfft(z[:, : n // 2 + 1], n),
+            fft.ifft(z[:, :n, 0], dim=1),
+            fft.rfft(x[:, :n], dim=1),
+            fft.irfft(z[:, : n // 2 + 1], n, dim=1),
+            fft.rfft(x[:, :n, 0]).angle()[:, ::n],
         )
 
-    inputs = values((2, 256), (2, 256), complex_ones=1)
+    inputs = values((2, 256, 6), (2, 256, 6), complex_ones=1)
     check(Computing({str(n): of(n) for n in lengths}), inputs, "fx", "high-level")
 
 
