@@ -265,7 +265,10 @@ class _Rows:
         self._outputs, self._is_half = outputs, is_half
         self._factors = _factors(n)
         self._buffers = [
-            [tirx.decl_buffer((n * together,), dtype, name=f"{name}{side}") for name in "rs"]
+            [
+                tirx.decl_buffer((long(n * together),), dtype, f"{name}{side}", layout=None)
+                for name in "rs"
+            ]
             for side in range(2)
         ]
 

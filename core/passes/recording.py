@@ -91,7 +91,7 @@ class PassRun:
     `name`, `depth`, `parent`, `step`, `milliseconds`, `status`, `error`: as in `PassRecord`.
     `before`, `after`: the module before and after it; ``after`` is ``None`` if it produced nothing.
     `left_out`: names of the functions that it has left unchanged, since it cannot handle them, with
-        the reasons.
+        the reasons; with an empty one for a function that has nothing for it to change.
     """
 
     name: str
@@ -240,7 +240,7 @@ def record_of(
         removed=sum(name not in after for name in changed),
         status=run.status,
         error=run.error,
-        left_out=tuple(f"{function}: {why}" for function, why in run.left_out.items()),
+        left_out=tuple(f"{function}: {why}" for function, why in run.left_out.items() if why),
     )
 
 

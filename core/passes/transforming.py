@@ -49,7 +49,8 @@ class Without:
 
     `error`: why it failed on the whole module; raised again if it fails on no function alone, or on
         the others together as well.
-    `leave_out`: called with the functions that are left out, and the reasons.
+    `leave_out`: called with the functions that are left out, and the reasons; with an empty one for
+        a function without blocks.
     `begins`: called before the pass is applied to the others.
     """
 
@@ -80,10 +81,16 @@ class Without:
             raise self.error
         for variable, reason in failing.items():
             result.update_func(variable, self.module[variable])
-            # A pass fails where it finds no block; it has nothing to do there, nor has the user.
-            if _has_blocks(self._functions[variable]):
-                self.leave_out(str(variable.name_hint), reason)
+            self._leave_out(variable, reason)
         return result
+
+    def _leave_out(self, variable: tvm.ir.GlobalVar, reason: str) -> None:
+        """Tell which function is left out, and why.
+
+        A pass fails where it finds no block; it has nothing to do there, nor has the user.
+        """
+        told = reason if _has_blocks(self._functions[variable]) else ""
+        self.leave_out(str(variable.name_hint), told)
 
     @cached_property
     def _functions(self) -> dict[tvm.ir.GlobalVar, tirx.PrimFunc]:
@@ -132,8 +139,7 @@ class Without:
         for variable, function in rooted.items():
             if function.same_as(kept.get(str(variable.name_hint))):
                 result.update_func(variable, self.module[variable])
-                if _has_blocks(function):
-                    self.leave_out(str(variable.name_hint), last_line(self.error))
+                self._leave_out(variable, last_line(self.error))
         return result
 
     def _with_hidden(self) -> tvm.IRModule:
@@ -486,7 +492,8 @@ def transform(
 def _leave_out(run: PassRun, notes: list[Note], step: str, function: str, why: str) -> None:
     """Record that a step leaves a function unchanged."""
     run.left_out = {**run.left_out, function: why}
-    notes.append(Note(text=_("{step} skips it: {why}", step=step, why=why), where=function))
+    if why:
+        notes.append(Note(text=_("{step} skips it: {why}", step=step, why=why), where=function))
 
 
 def _where(step: Step, number: int) -> str:

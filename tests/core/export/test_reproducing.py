@@ -121,6 +121,20 @@ def example_inputs():
 """
 
 
+LOOPS = """
+import torch
+
+
+class Loops(torch.nn.Module):
+    def forward(self, x):
+        return x.cumsum(0), torch.fft.rfft(x).abs()
+
+
+def example_inputs():
+    return (torch.randn(6, 96),)
+"""
+
+
 KEPT = """
 import torch
 
@@ -232,6 +246,15 @@ def test_a_sample_is_reproduced_in_each_lowering(
 )
 def test_settings_are_carried_over(options: list[str], pipeline: Pipeline, tmp_path: Path) -> None:
     check(pipeline, recipe_of("sample:fashion_mlp", *options), tmp_path)
+
+
+def test_functions_without_blocks_are_left_out_of_passes_that_need_one(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    path = tmp_path / "loops.py"
+    path.write_text(LOOPS)
+    recipe = recipe_of(str(path), "--pipeline", "optimise-cpu")
+    assert "without(module, ('cumsum" in check(pipeline, recipe, tmp_path)
 
 
 @pytest.mark.parametrize("preset", ["optimise-cpu", *at_length("cpu", "default-build")])
