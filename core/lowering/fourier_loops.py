@@ -116,14 +116,15 @@ class _Sums:
         if abs(sine) < 1e-15:
             if cosine == 1:
                 return one
-            return tuple(None if each is None else self._scaled(each, cosine) for each in one)
+            return self._scaled(real, cosine), self._scaled(imaginary, cosine)
         if abs(cosine) < 1e-15:
-            turned = None if imaginary is None else self._scaled(imaginary, -sine)
-            return turned, self._scaled(real, sine)
+            return self._scaled(imaginary, -sine), self._scaled(real, sine)
         return self.turned(one, self.number(cosine), self.number(sine))
 
     def _scaled(self, value: Any, by: float) -> Any:
-        return -value if by == -1 else value if by == 1 else value * self.number(by)
+        if value is None or by == 1:
+            return value
+        return -value if by == -1 else value * self.number(by)
 
     def turned(self, one: Parts, cosine: Any, sine: Any) -> Parts:
         real, imaginary = one
@@ -369,10 +370,8 @@ class _Rows:
             turned = None if imaginary is None else -imaginary
             return self._kept(target, (self._n - 1 - row) * together + column, (real, turned))
 
-        return in_order(
-            *(
-                loop(rows, lambda row, of=of: loop(together, lambda column: of(row, column)))
-                for rows, of in ((half, copy), (self._n - half, mirror))
-                if rows
-            )
-        )
+        def each_of(rows: int, one: Callable[[Any, Any], Any]) -> Any:
+            return nest((rows, together), lambda at: one(*at))
+
+        rest = self._n - half
+        return in_order(each_of(half, copy), *([each_of(rest, mirror)] if rest else []))
