@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from tvm import te, tirx
 
-from lowerscope.core.lowering.ordered_loops import in_order, long, loop, nest
+from lowerscope.core.lowering.ordered_loops import are_worth_threads, in_order, long, loop, nest
 
 _LARGEST_PRIME = 31
 """Largest prime factor of a length: the sums of a prime length grow with its square."""
@@ -28,9 +28,6 @@ _MOST = 8
 
 _TOGETHER = 64
 """Most columns that are transformed together, and so stay cached."""
-
-_WORTH_THREADS = 1 << 14
-"""Number of elements from which threads share the rows."""
 
 Parts = tuple[Any, Any]
 """Real and imaginary part; ``None`` for an imaginary part of 0."""
@@ -212,8 +209,6 @@ def te_transform(
         columns = int(given.shape[last])
         together = max(each for each in range(1, _TOGETHER + 1) if columns % each == 0)
         around[last] = long(columns // together)
-    # A named size counts as many.
-    rows = math.prod(int(each) if isinstance(each, tirx.IntImm) else n for each in around.values())
 
     def body(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
         def transform(index: Any) -> Any:
@@ -235,7 +230,7 @@ def te_transform(
             ).statement()
 
         many = functools.reduce(operator.mul, around.values(), long(1))
-        return loop(many, transform, shared=rows * n * together >= _WORTH_THREADS)
+        return loop(many, transform, shared=are_worth_threads([*around.values(), n * together]))
 
     shape, results = [*given.shape[:axis], count, *given.shape[axis + 1 :]], 1 if only_real else 2
     return te.extern(

@@ -7,7 +7,14 @@ from typing import Any
 
 from tvm import te, tirx
 
-from lowerscope.core.lowering.ordered_loops import Index, in_order, long, loop, nest
+from lowerscope.core.lowering.ordered_loops import (
+    Index,
+    are_worth_threads,
+    in_order,
+    long,
+    loop,
+    nest,
+)
 
 
 def te_solve(A: te.Tensor, B: te.Tensor) -> Any:
@@ -89,7 +96,7 @@ def te_solve(A: te.Tensor, B: te.Tensor) -> Any:
                 _substitute(work, x, n, upper=True, unit=False),
             )
 
-        return loop(batch, one, shared=True)
+        return loop(batch, one, shared=are_worth_threads([*A.shape, size]))
 
     return te.extern(
         [B.shape, [batch], A.shape, [batch]],
@@ -109,7 +116,7 @@ def te_solve_triangular(A: te.Tensor, B: te.Tensor, upper: bool, unit: bool) -> 
         def one(n: Any) -> Any:
             return in_order(_copied(x, right, n), _substitute(a, x, n, upper=upper, unit=unit))
 
-        return loop(A.shape[0], one, shared=True)
+        return loop(A.shape[0], one, shared=are_worth_threads([*A.shape, A.shape[-1]]))
 
     return te.extern([B.shape], [A, B], body, dtype=[str(A.dtype)], name="solve_triangular")
 
@@ -158,7 +165,7 @@ def te_cholesky(A: te.Tensor) -> te.Tensor:
 
             return in_order(loop(size, begin), loop(size, step))
 
-        return loop(A.shape[0], one, shared=True)
+        return loop(A.shape[0], one, shared=are_worth_threads([*A.shape, A.shape[-1]]))
 
     return te.extern([A.shape], [A], body, dtype=[dtype], name="cholesky")
 

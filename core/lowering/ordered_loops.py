@@ -34,6 +34,19 @@ def nest(extents: Sequence[Any], body: Callable[[Index], Any], *, shared: bool =
     )
 
 
+_WORTH_THREADS = 1 << 16
+"""Number of steps from which threads share them: they wait for one another at the end."""
+
+_NAMED = 64
+"""Number that a named extent counts as."""
+
+
+def are_worth_threads(extents: Sequence[Any], times: int = 1) -> bool:
+    """Return whether so many elements, each of so many steps, are worth threads."""
+    known = [int(long(each)) if isinstance(long(each), tirx.IntImm) else _NAMED for each in extents]
+    return math.prod(known) * times >= _WORTH_THREADS
+
+
 def long(value: Any) -> Any:
     """Return an extent or an index as an int64 expression."""
     if isinstance(value, (int, tirx.IntImm)):
@@ -77,7 +90,7 @@ def _scan(
         )
         return in_order(begin, loop(shape[axis], step, 1))
 
-    return nest(outer, line, shared=True)
+    return nest(outer, line, shared=are_worth_threads(shape))
 
 
 def te_scan(A: te.Tensor, axis: int, dtype: str, kind: str) -> te.Tensor:

@@ -10,7 +10,15 @@ from typing import Any
 
 from tvm import te, tirx
 
-from lowerscope.core.lowering.ordered_loops import Index, in_order, is_float_dtype, long, loop, nest
+from lowerscope.core.lowering.ordered_loops import (
+    Index,
+    are_worth_threads,
+    in_order,
+    is_float_dtype,
+    long,
+    loop,
+    nest,
+)
 
 
 def te_sort_key(A: te.Tensor) -> te.Tensor:
@@ -101,7 +109,8 @@ def te_kth(A: te.Tensor, axis: int, rank: int | None) -> Any:
                 tirx.BufferStore(values, element(places[tuple(at)]), at),
             )
 
-        return nest(rest, line, shared=True)
+        bits = int(dtype.removeprefix("int"))
+        return nest(rest, line, shared=are_worth_threads(A.shape, bits))
 
     shapes = [rest, rest, [*rest, length], [*rest, 4]]
     types = [kind, "int64", dtype, dtype]
@@ -139,7 +148,7 @@ def te_ahead(keys: te.Tensor, state: te.Tensor, count: int, largest: bool) -> An
             start = tirx.BufferStore(filled, long(0), at)
             return in_order(start, loop(length, ahead), loop(length, equal))
 
-        return nest(rest, line, shared=True)
+        return nest(rest, line, shared=are_worth_threads(keys.shape))
 
     shapes, types = [[*rest, count], rest], ["int64", "int64"]
     return te.extern(shapes, [keys, state], body, dtype=types, name="ahead")
@@ -202,7 +211,9 @@ def te_topk(A: te.Tensor, axis: int, count: int, largest: bool) -> Any:
                 loop(count, lambda slot: put(slot, none, long(-1))), loop(A.shape[axis], step)
             )
 
-        return nest([*A.shape[:axis], *A.shape[axis + 1 :]], line, shared=True)
+        return nest(
+            [*A.shape[:axis], *A.shape[axis + 1 :]], line, shared=are_worth_threads(A.shape)
+        )
 
     types = [str(A.dtype), "int64"]
     return te.extern([shape, shape], [A], body, dtype=types, name="topk")
@@ -237,7 +248,104 @@ def te_searchsorted(sequence: te.Tensor, values: te.Tensor, right: bool) -> Any:
                 loop(halvings, lambda _step: tirx.IfThenElse(begin < end, halve, None)),
             )
 
-        return nest(values.shape, find, shared=True)
+        return nest(values.shape, find, shared=are_worth_threads(values.shape, halvings))
 
     shapes, types = [values.shape, values.shape], ["int64", "int64"]
     return te.extern(shapes, [sequence, values], body, dtype=types, name="searchsorted")
+
+
+def te_bags(
+    weight: te.Tensor,
+    places: te.Tensor,
+    rest: Sequence[te.Tensor],
+    mode: str,
+    count: Any,
+    unread: int | None,
+) -> te.Tensor:
+    """Return the sum, the mean or the maximum of some rows of a table for each bag.
+
+    Args:
+        weight: The table.
+        places: Numbers of rows: of all bags one after the other, or a row of them for each bag.
+        rest: The place where each bag begins, unless `places` has a row for each; and a factor for
+            each row that is read, if there are factors.
+        mode: ``"sum"``, ``"mean"`` or ``"max"``.
+        count: Number of bags.
+        unread: A row that is in no bag.
+    """
+    dtype, width = str(weight.dtype), weight.shape[1]
+    # As in torch, halves are added in float32.
+    wide = dtype if dtype == "float64" else "float32"
+    in_rows = len(places.shape) == 2
+
+    def body(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        table, numbers, *others = inputs
+        offsets = None if in_rows else others.pop(0)
+        (factors,) = others or (None,)
+        (out,) = outputs
+
+        def bag(at: Index) -> Any:
+            total = tirx.decl_buffer((long(width),), wide, "total", layout=None)
+            read = tirx.decl_buffer((long(1),), "int64", "read", layout=None)
+
+            def add(place: Any) -> Any:
+                index = [*at, place] if in_rows else [place]
+                number = tirx.Var("row", "int64")
+                row = tirx.max(
+                    long(0), tirx.min(long(numbers[tuple(index)]), long(weight.shape[0]) - 1)
+                )
+
+                def one(column: Any) -> Any:
+                    new = tirx.Cast(wide, table[number, column])
+                    if factors is not None:
+                        new = new * tirx.Cast(wide, factors[tuple(index)])
+                    old = total[column]
+                    if mode == "max":
+                        is_first = tirx.EQ(read[0], long(0))
+                        made = tirx.Select(tirx.any(is_first, new > old, tirx.isnan(new)), new, old)
+                    else:
+                        made = old + new
+                    return tirx.BufferStore(total, made, [column])
+
+                added = in_order(
+                    loop(width, one), tirx.BufferStore(read, read[0] + long(1), [long(0)])
+                )
+                if unread is not None:
+                    added = tirx.IfThenElse(tirx.NE(number, long(unread)), added, None)
+                return in_order(tirx.Bind(number, row), added)
+
+            if offsets is None:
+                rows = loop(places.shape[1], add)
+            else:
+                starts, every = long(offsets.ty.shape[0]), long(places.shape[0])
+                begin, after = tirx.Var("begin", "int64"), tirx.Var("after", "int64")
+                following = tirx.if_then_else(
+                    at[0] + 1 < starts, long(offsets[tirx.min(at[0] + 1, starts - 1)]), every
+                )
+                rows = in_order(
+                    tirx.Bind(begin, long(offsets[at[0]])),
+                    tirx.Bind(after, tirx.min(following, every)),
+                    loop(after, add, begin),
+                )
+
+            def write(column: Any) -> Any:
+                value = total[column]
+                if mode == "mean":
+                    value = value / tirx.Cast(wide, tirx.max(read[0], long(1)))
+                return tirx.BufferStore(out, tirx.Cast(dtype, value), [*at, column])
+
+            return in_order(
+                tirx.AllocBuffer(total),
+                tirx.AllocBuffer(read),
+                tirx.BufferStore(read, long(0), [long(0)]),
+                loop(
+                    width,
+                    lambda column: tirx.BufferStore(total, tirx.const(0, wide), [column]),
+                ),
+                rows,
+                loop(width, write),
+            )
+
+        return nest([count], bag, shared=are_worth_threads([*places.shape, width]))
+
+    return te.extern([[count, width]], [weight, places, *rest], body, dtype=[dtype], name="bags")

@@ -15,10 +15,10 @@ from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, common_dtype, to_common_dtype
 from lowerscope.core.lowering.rule_table import Missing, Refused, exact, rule
-from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, mul, sub
-from lowerscope.core.lowering.rules.comparison import searchsorted
+from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, mul
 from lowerscope.core.lowering.rules.indexing import aten_slice, counted_from_front, embedding
 from lowerscope.core.lowering.rules.shape import broadcast_to, permute_to, reshape_to, unsqueeze
+from lowerscope.core.lowering.selection_loops import te_bags
 from lowerscope.core.lowering.values import (
     HALF,
     Value,
@@ -500,38 +500,24 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Value:
-    rows = embedding(b, input, weight, max_norm=max_norm)
-    if per_sample_weights is not None:
-        rows = mul(b, rows, unsqueeze(b, per_sample_weights, -1))
-    if rank_of(input) == 2 and padding_idx is None:
+    if max_norm is not None:
+        raise Refused(_("it has a max_norm, which changes the weight"))
+    in_rows = rank_of(input) == 2
+    if in_rows and padding_idx is None and per_sample_weights is None:
+        rows = embedding(b, input, weight)
         return b.emit({"sum": op.sum, "mean": op.mean, "max": op.max}[mode](rows, [1]))
-    extents = shape_of(input)
-    if not all(isinstance(each, int) for each in extents):
-        raise Refused(_("its bags are of different sizes"))
-    count, width = math.prod(extents), shape_of(weight)[1]
-    if offsets is None:
-        offsets = b.constant(torch.arange(0, count, extents[1]))
-    # Each row belongs to the last bag that starts before it; a last bag has those of none.
-    places = b.constant(torch.arange(count))
-    bags = sub(b, searchsorted(b, offsets, places, right=True), 1)
-    last = shape_of(offsets)[0] - int(include_last_offset)
-    if padding_idx is not None:
-        unread = scalar(axis_of(padding_idx, shape_of(weight)[0]), dtype_of(input))
-        is_read = b.emit(op.not_equal(reshape_to(b, input, [-1]), unread))
-        bags = b.emit(op.where(is_read, bags, scalar(last, "int64")))
-    # As in torch, halves are added in float32.
-    rows = cast(b, reshape_to(b, rows, [count, width]), "float32")
-    start = broadcast_to(b, scalar(0, "float32"), [last + 1, width])
-    if mode == "max":
-        made = index_reduce(b, start, 0, bags, rows, "amax", include_self=False)
-    else:
-        made = index_add(b, start, 0, bags, rows)
-    if mode == "mean":
-        ones = broadcast_to(b, scalar(1, "float32"), [count])
-        zeros = broadcast_to(b, scalar(0, "float32"), [last + 1])
-        sizes = maximum(b, index_add(b, zeros, 0, bags, ones), 1)
-        made = div(b, made, unsqueeze(b, sizes, -1))
-    return cast(b, cut(b, made, 0, 0, last), dtype_of(weight))
+    count = shape_of(input)[0] if in_rows else shape_of(offsets)[0]
+    unread = None if padding_idx is None else axis_of(padding_idx, shape_of(weight)[0])
+    return b.emit_te(
+        te_bags,
+        weight,
+        input,
+        [each for each in (None if in_rows else offsets, per_sample_weights) if each is not None],
+        mode,
+        count - 1 if include_last_offset and not in_rows else count,
+        unread,
+        primfunc_name_hint="embedding_bag",
+    )
 
 
 @exact(aten.embedding_bag.padding_idx, name="embedding_bag")
