@@ -31,9 +31,9 @@ from lowerscope.core.lowering.fourier_loops import (
     twiddles,
 )
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
-from lowerscope.core.lowering.rules.arithmetic import atan2, div, hypot, maximum, mul
+from lowerscope.core.lowering.rules.arithmetic import add, atan2, div, hypot, maximum, mul
 from lowerscope.core.lowering.rules.convolution import pad_by
-from lowerscope.core.lowering.rules.shape import attribute, permute_to, reshape_to
+from lowerscope.core.lowering.rules.shape import attribute, broadcast_to, permute_to, reshape_to
 from lowerscope.core.lowering.rules.writing import unfold
 from lowerscope.core.lowering.values import (
     COMPLEX,
@@ -549,13 +549,8 @@ def stft(
     if center:
         input = _padded_signal(b, input, n_fft // 2, pad_mode)
     frames = unfold(b, input, -1, n_fft, hop)
-    length = n_fft if win_length is None else win_length
-    if window is None and length < n_fft:
-        window = b.constant(torch.ones(length, dtype=getattr(torch, dtype_of(input))))
-    if window is not None:
-        left = (n_fft - length) // 2
-        if length < n_fft:
-            window = pad_by(b, window, [left, n_fft - length - left], "constant", 0)
+    if window is not None or win_length not in (None, n_fft):
+        window = _whole_window(b, window, n_fft, win_length, dtype_of(input))
         frames = mul(b, frames, window)
     count = n_fft // 2 + 1 if onesided is not False else n_fft
     scale = n_fft**-0.5 if normalized else 1.0
@@ -565,6 +560,74 @@ def stft(
     first, second = (permute_to(b, each, order) for each in parts)
     made = joined(b, (first, second), complex_of(input))
     return made if return_complex is not False else made.value
+
+
+@of_complex("istft")
+@rule(torch.istft, "istft", aten.istft.default)
+def istft(
+    b: NodeBuilder,
+    input: Value,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Value = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Value:
+    parts = parts_of(b, _encoded(input))
+    *batch, rows, frames = shape_of(parts[0])
+    hop = n_fft // 4 if hop_length is None else hop_length
+    if return_complex or isinstance(window, EncodedTensor):
+        raise Refused(_("its result is complex"))
+    if not isinstance(frames, int):
+        raise Refused(_("it needs a number, and the dimension is symbolic"))
+    if n_fft % hop or onesided is (rows == n_fft):
+        raise Refused(_("its windows are no whole number of hops"))
+    scale = n_fft**-0.5 if normalized else 1 / n_fft
+    last = len(batch) + 1
+    parts = _permuted(b, parts, [*range(last - 1), last, last - 1])
+    signal, _none = _along(b, parts, last, n_fft, 1, scale, n_fft, only_real=True)
+    window = _whole_window(b, window, n_fft, win_length, dtype_of(signal))
+    squares = broadcast_to(b, mul(b, window, window), [frames, n_fft])
+    added, weights = (_overlapped(b, each, hop) for each in (mul(b, signal, window), squares))
+    whole = n_fft + hop * (frames - 1)
+    start = n_fft // 2 if center else 0
+    end = whole - start if length is None else min(start + length, whole)
+    added, weights = (
+        b.emit(op.strided_slice(each, [rank_of(each) - 1], [start], [end]))
+        for each in (added, weights)
+    )
+    made = div(b, added, weights)
+    rest = 0 if length is None else length - (end - start)
+    return pad_by(b, made, [0, rest], "constant", 0) if rest else made
+
+
+def _whole_window(
+    b: NodeBuilder, window: Value, n_fft: int, win_length: int | None, dtype: str
+) -> Value:
+    """Return the window with zeros around it, of `n_fft` elements; of ones if there is none."""
+    length = n_fft if win_length is None else win_length
+    if window is None:
+        window = b.constant(torch.ones(length, dtype=getattr(torch, dtype)))
+    left = (n_fft - length) // 2
+    widths = [left, n_fft - length - left]
+    return pad_by(b, window, widths, "constant", 0) if any(widths) else window
+
+
+def _overlapped(b: NodeBuilder, frames: Value, hop: int) -> Value:
+    """Return the sum of frames, each `hop` elements after the one before."""
+    *batch, count, width = shape_of(frames)
+    parts = width // hop
+    axis, total = len(batch), None
+    for part in range(parts):
+        ends = [part * hop], [(part + 1) * hop]
+        piece = b.emit(op.strided_slice(frames, [axis + 1], *ends))
+        piece = pad_by(b, piece, [0, 0, part, parts - 1 - part], "constant", 0)
+        total = piece if total is None else add(b, total, piece)
+    return reshape_to(b, total, [*batch, (count + parts - 1) * hop])
 
 
 def _padded_signal(b: NodeBuilder, input: Value, width: int, mode: str) -> Value:

@@ -175,6 +175,24 @@ def test_transforms_of_many_lengths() -> None:
     check(Computing({str(n): of(n) for n in lengths}), inputs, "fx", "high-level")
 
 
+def test_signals_and_their_spectra_in_time() -> None:
+    window = torch.hann_window(24)
+    short = {"win_length": 20, "window": torch.hamming_window(20), "normalized": True}
+
+    def there_and_back(z: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        made = torch.stft(x, 24, 6, window=window, return_complex=True)
+        others = torch.stft(x, 24, 8, **short, return_complex=True)
+        whole = torch.stft(x, 16, return_complex=True, onesided=False)
+        return (
+            *(torch.istft(made * 2, 24, 6, window=window, length=each) for each in (None, 90, 130)),
+            torch.istft(others, 24, 8, **short),
+            torch.istft(whole, 16, onesided=False),
+        )
+
+    inputs = values((2, 100), (2, 100), complex_ones=1)
+    check(Computing({"istft": there_and_back}), inputs, "fx", "high-level")
+
+
 class Layers(nn.Module):
     def __init__(self) -> None:
         super().__init__()
