@@ -24,10 +24,12 @@ from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.model.schedule import Schedule as Kept
+from lowerscope.core.passes.padded_convolutions import pad_convolutions
 from lowerscope.core.passes.vector_math import vector_math
 from lowerscope.core.passes.winograd import winograd
 from lowerscope.core.schedule.rules.by_rule import by_rule, scheduled_by_rule
-from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
+from lowerscope.core.schedule.rules.contraction import any_size
+from lowerscope.core.schedule.rules.recorder import ScheduleRecorder, machine_of
 from lowerscope.core.stages import Pipeline
 from tests.core.schedule.ruling import NARROW, WIDE, legalised, made
 from tests.core.schedule.running import Runner
@@ -129,6 +131,48 @@ def test_parts_of_winograd_convolutions_compute_the_same(target: tvm.target.Targ
                 assert "zmm" in tvm.compile(module, target).mod.inspect_source("asm")
             else:
                 assert runner.difference(name, plain, after) is None, name
+
+
+def by_padding(filters: int, size: tuple[int, ...], groups: int, stride: int) -> tirx.PrimFunc:
+    """Return the function of a convolution whose filters and rows are padded."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((2, 4 * groups, *size), "float32"))
+    weights = relax.const(np.zeros((filters, 4, *(3 for _ in size))), "float32")
+    convolution = {1: relax.op.nn.conv1d, 2: relax.op.nn.conv2d, 3: relax.op.nn.conv3d}[len(size)]
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = convolution(x, weights, padding=[1] * len(size), groups=groups, strides=stride)
+            y = builder.emit_output(y)
+        builder.emit_func_output(y)
+    functions = pad_convolutions(builder.get()).functions.values()
+    (function,) = (each for each in functions if isinstance(each, tirx.PrimFunc))
+    return function
+
+
+@pytest.mark.parametrize("target", [WIDE, *at_length(NARROW)], ids=["avx2", "sse"])
+def test_padded_convolutions_are_tiles_of_registers(target: tvm.target.Target) -> None:
+    runner = Runner(target)
+    for case in (
+        (15, (7, 19), 1, 1),
+        (18, (6, 33), 1, 2),
+        (45, (17,), 1, 1),
+        (9, (3, 4, 5), 1, 1),
+        (14, (5, 6), 2, 1),
+        (96, (5, 17), 3, 2),
+    ):
+        plain = by_padding(*case)
+        for function in (plain, plain.with_attr("layout_free_buffers", [1])):
+            ruled, after = made(function, target)
+            assert ruled.rule == "contraction", (case, ruled.reason)
+            assert "T.vectorized" in after.script()
+            assert runner.difference(str(case), plain, after) is None, case
+
+
+def test_rows_of_groups_are_finished_after_all_of_them() -> None:
+    """A tile of padded filters of a group has places in the next one."""
+    recorder = ScheduleRecorder(by_padding(12, (4, 5), 2, 1), NARROW)
+    assert any_size(recorder, machine_of(NARROW))
+    assert "reverse_compute_at" not in [each.name for each in recorder.primitives]
 
 
 @pytest.mark.parametrize("rows", [6, 77, 197])
