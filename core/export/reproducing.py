@@ -520,6 +520,10 @@ def _scheduling(step: Step, named: Mapping[str, str]) -> Iterator[str]:
         yield ")"
 
 
+_ENGLISH = "def _(text, /, **values):\n    return text.format(**values)\n"
+"""Texts in the program: in English, as its own."""
+
+
 def _embedded_call(found: tuple[ModuleType, str], embedded: dict[str, str]) -> str:
     """Add the text of an own step's module, with its imports of Lowerscope inlined; call it."""
     module, function = found
@@ -529,7 +533,8 @@ def _embedded_call(found: tuple[ModuleType, str], embedded: dict[str, str]) -> s
         r"^(from (lowerscope\S*) import (.+))$", text, re.MULTILINE
     ):
         there = importlib.import_module(path)
-        made = [inspect.getsource(getattr(there, each.strip())) for each in names.split(",")]
+        named = [getattr(there, each.strip()) for each in names.split(",")]
+        made = [_ENGLISH if each is _ else inspect.getsource(each) for each in named]
         # Definitions cannot stand among the imports: move them below.
         text = text.replace(f"{line}\n", "")
         text += "\n\n" + "\n\n".join(made)
