@@ -133,6 +133,29 @@ def test_parts_of_winograd_convolutions_compute_the_same(target: tvm.target.Targ
                 assert runner.difference(name, plain, after) is None, name
 
 
+PADDINGS: dict[str, Callable[[Any], Any]] = {
+    "replicated": lambda j: tirx.max(0, tirx.min(31, j - 4)),
+    "circular": lambda j: (j + 28) % 32,
+    "reflected": lambda j: 31 - abs_of(31 - abs_of(j - 4)),
+}
+
+
+def abs_of(value: Any) -> Any:
+    return tirx.Select(value >= 0, value, 0 - value)
+
+
+@pytest.mark.parametrize("index", PADDINGS.values(), ids=PADDINGS)
+def test_what_is_inside_of_a_padding_is_copied_in_vectors(index: Callable[[Any], Any]) -> None:
+    x = te.placeholder((6, 32), name="x")
+    padded = te.compute((6, 40), lambda i, j: x[i, index(j)], name="padded")
+    function = te.create_prim_func([x, padded])
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "movement"
+    code = compile_function("padded", after, WIDE)
+    assert re.search(r"vmovup[sd].*ymm", code.mod.inspect_source("asm"))
+    assert Runner(WIDE).difference("padded", function, after) is None
+
+
 def by_padding(filters: int, size: tuple[int, ...], groups: int, stride: int) -> tirx.PrimFunc:
     """Return the function of a convolution whose filters and rows are padded."""
     builder = relax.BlockBuilder()
