@@ -20,6 +20,7 @@ from lowerscope.core.build.build import compile_function
 from lowerscope.core.build.targets import make_target
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline, save_schedules
+from lowerscope.core.lowering.rules.normalisation import te_group_norm
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
@@ -310,6 +311,33 @@ def test_rows_of_any_length_compute_the_same(
     assert ruled.rule == "row by row" or max(sizes) == 1, ruled.reason
     assert all(each.comment for each in ruled.primitives)
     assert Runner(target).difference(name, function, after) is None
+
+
+@pytest.mark.parametrize("name", ["sum", "softmax", "layer_norm", "mean of planes"])
+def test_values_that_do_not_fill_the_lanes_have_a_loop_of_their_own(name: str) -> None:
+    """TVM computes the lanes one by one where there is a condition for the last ones."""
+    operator, shapes = OPERATORS[name]
+    function = legalised(operator, *shapes(5, 197))
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "row by row", ruled.reason
+    assert "loop_partition" in [each.name for each in ruled.primitives]
+    code = compile_function("rows", after, WIDE).mod.inspect_source("asm")
+    assert re.search(r"v(add|div|mul)ps.*ymm", code)
+    assert Runner(WIDE).difference(name, function, after) is None
+
+
+@pytest.mark.parametrize("groups", [1, 3, 6])
+def test_groups_of_channels_are_normalised_one_after_the_other(groups: int) -> None:
+    shape = (2, groups, 6 // groups * 35)
+    x, grouped = te.placeholder((2, 6, 5, 7), name="x"), te.placeholder(shape, name="grouped")
+    weight, bias = (te.placeholder((6,), name=each) for each in "wb")
+    result = topi.nn.relu(te_group_norm(x, grouped, weight, bias, 1e-5))
+    function = te.create_prim_func([x, grouped, weight, bias, result])
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "row by row", ruled.reason
+    # All stages of a group are in one loop.
+    assert len(re.findall(r"(?m)^    for ", after.script())) == 1
+    assert Runner(WIDE).difference("group_norm", function, after) is None
 
 
 def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:
