@@ -73,6 +73,7 @@ from lowerscope.core.passes import (
     chosen_branches,
     matrix_transposes,
     own_passes,
+    padded_convolutions,
     transposed,
     vector_math,
     winograd,
@@ -82,6 +83,7 @@ from lowerscope.core.passes.catalogue import MODULES, Pass, arguments_of, find, 
 from lowerscope.core.passes.chosen_branches import CHOOSE_BRANCHES
 from lowerscope.core.passes.matrix_transposes import FUSE_TRANSPOSE
 from lowerscope.core.passes.own_passes import ATTACH, without_row_major
+from lowerscope.core.passes.padded_convolutions import PAD_CONVOLUTION
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
 from lowerscope.core.passes.winograd import WINOGRAD
 from lowerscope.core.run.execution import to_tvm
@@ -439,6 +441,7 @@ _OWN_STEPS: Mapping[str, tuple[ModuleType, str]] = {
     FOLD_BATCH_NORM: (batch_norm_folding, "fold_batch_norm"),
     SPLIT_TRANSPOSED: (transposed, "split_transposed"),
     WINOGRAD: (winograd, "winograd"),
+    PAD_CONVOLUTION: (padded_convolutions, "pad_convolutions"),
     FUSE_TRANSPOSE: (matrix_transposes, "fuse_transposes"),
     VECTOR_MATH: (vector_math, "with_vector_math"),
 }
@@ -517,6 +520,10 @@ def _scheduling(step: Step, named: Mapping[str, str]) -> Iterator[str]:
         yield ")"
 
 
+_ENGLISH = "def _(text, /, **values):\n    return text.format(**values)\n"
+"""Texts in the program: in English, as its own."""
+
+
 def _embedded_call(found: tuple[ModuleType, str], embedded: dict[str, str]) -> str:
     """Add the text of an own step's module, with its imports of Lowerscope inlined; call it."""
     module, function = found
@@ -526,7 +533,8 @@ def _embedded_call(found: tuple[ModuleType, str], embedded: dict[str, str]) -> s
         r"^(from (lowerscope\S*) import (.+))$", text, re.MULTILINE
     ):
         there = importlib.import_module(path)
-        made = [inspect.getsource(getattr(there, each.strip())) for each in names.split(",")]
+        named = [getattr(there, each.strip()) for each in names.split(",")]
+        made = [_ENGLISH if each is _ else inspect.getsource(each) for each in named]
         # Definitions cannot stand among the imports: move them below.
         text = text.replace(f"{line}\n", "")
         text += "\n\n" + "\n\n".join(made)

@@ -158,6 +158,7 @@ _FOLD = (
     "FoldBatchNorm",
     "SplitTransposedConvolution",
     "WinogradConvolution",
+    "PadConvolution",
     "DecomposeOpsForInference",
     "FuseMatrixTranspose",
 )

@@ -36,6 +36,7 @@ from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM, fold_batc
 from lowerscope.core.passes.chosen_branches import CHOOSE_BRANCHES, choose_branches
 from lowerscope.core.passes.matrix_transposes import FUSE_TRANSPOSE, fuse_transposes
 from lowerscope.core.passes.own_passes import ATTACH, attach_layout_free_buffers
+from lowerscope.core.passes.padded_convolutions import PAD_CONVOLUTION, pad_convolutions
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
 from lowerscope.core.passes.vector_math import with_vector_math
 from lowerscope.core.passes.winograd import WINOGRAD, winograd
@@ -676,11 +677,11 @@ OWN_PASSES = (
         SPLIT_TRANSPOSED,
         "relax",
         _(
-            "Turn each strided transposed convolution into a plain one.\n\nAt a stride of 2, every "
+            "Turn each transposed convolution into a plain one.\n\nAt a stride of 2, every "
             "second element of the output is a convolution of the input with every second weight. "
             "All of these become channels of one convolution, whose results are interleaved. TVM "
             "inserts zeros between the elements of the input instead, and multiplies by them. It "
-            "takes convolutions with constant weights, one group and no dilation.\n\nThis step is "
+            "takes convolutions with constant weights and no dilation.\n\nThis step is "
             "Lowerscope's own."
         ),
         change=split_transposed,
@@ -699,6 +700,20 @@ OWN_PASSES = (
             "whose output is not small.\n\nThis step is Lowerscope's own."
         ),
         change=winograd,
+    ),
+    _own_pass(
+        PAD_CONVOLUTION,
+        "relax",
+        _(
+            "Fill vector registers in convolutions whose sizes leave lanes empty.\n\nFilters are "
+            "the lanes of registers, and several values of a row use each vector of weights that "
+            "is read. Where the filters are no multiple of 8, such as the 255 of a detector, "
+            "filters of zeros are added to the weights, here; where the length of a row has no "
+            "divisor for a tile, the row gets longer. What these compute is left out of the "
+            "result. The filters of a group get an axis of their own. It takes convolutions in "
+            "float32 with constant weights.\n\nThis step is Lowerscope's own."
+        ),
+        change=pad_convolutions,
     ),
     _own_pass(
         FUSE_TRANSPOSE,

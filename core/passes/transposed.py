@@ -50,12 +50,12 @@ class _Axis:
 
 
 def split_transposed(module: tvm.IRModule) -> tvm.IRModule:
-    """Return a module whose strided transposed convolutions are one plain convolution each.
+    """Return a module whose transposed convolutions are one plain convolution each.
 
     Every stride-th element of the output is a convolution of the input with some of the weights.
     All of these are computed as channels of one, and woven together then. That is done where the
-    weights are constants, the shapes are numbers and there is no dilation and no group; the
-    variable of the result stays.
+    weights are constants, the shapes are numbers and there is no dilation; the variable of the
+    result stays.
     """
     result = None
     for variable, function in module.functions_items():
@@ -128,14 +128,10 @@ def _axes(call: Any) -> tuple[_Axis, ...] | str:
     shapes = [_numbers(each) for each in (data.ty.shape, weight.ty.shape, call.ty.shape)]
     if str(data.ty.dtype) != str(call.ty.dtype):
         return _("its result has another dtype than its input")
-    if int(attrs.groups) != 1:
-        return _("it has groups")
     if any(int(each) != 1 for each in attrs.dilation):
         return _("it has a dilation")
     if not all(shapes):
         return _("its shapes are symbolic")
-    if all(each == 1 for each in strides):
-        return _("its stride is 1")
     padding = [int(each) for each in attrs.padding][:dimensions]
     extents, kernel, outputs = (each[2:] for each in shapes)
     axes = tuple(map(_axis, extents, kernel, strides, padding, outputs))
@@ -145,6 +141,9 @@ def _axes(call: Any) -> tuple[_Axis, ...] | str:
 
 
 def _axis(extent: int, kernel: int, stride: int, padding: int, output: int) -> _Axis:
+    if extent == 1:
+        # A single element is never added to another one: each weight has an output of its own.
+        stride = max(kernel, padding + output)
     taps = -(-kernel // stride)
     first = padding // stride
     steps = (padding + output - 1) // stride - first + 1
@@ -164,13 +163,19 @@ def _woven(call: Any, axes: Sequence[_Axis], emit: Emit) -> Any:
     """Return the value of a transposed convolution by a plain one."""
     dimensions, convolution = _PLAIN[str(call.op.name)]
     data, weight = call.args
-    phases = emit(
-        convolution(
-            data,
-            relax.const(_weights(weight.value.numpy(), axes), str(weight.value.dtype)),
-            padding=[*(each.before for each in axes), *(each.after for each in axes)],
-        )
+    groups = int(call.attrs.groups)
+    parts = np.split(weight.value.numpy(), groups)
+    convolved = convolution(
+        data,
+        relax.const(
+            np.concatenate([_weights(each, axes) for each in parts]), str(weight.value.dtype)
+        ),
+        padding=[*(each.before for each in axes), *(each.after for each in axes)],
+        groups=groups,
     )
+    if all(each.phases == 1 for each in axes):
+        return convolved
+    phases = emit(convolved)
     batch, channels, *_ = _numbers(call.ty.shape)
     apart = [each.phases for each in axes]
     steps = [each.steps for each in axes]

@@ -19,6 +19,7 @@ import tvm
 from tvm import ir, relax, te, tirx
 
 from lowerscope.core.model.texts import _
+from lowerscope.core.passes.convolutions import extents, is_one_of, numbers, replaced, unusual
 
 WINOGRAD = "WinogradConvolution"
 
@@ -40,75 +41,33 @@ _WEIGHTS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [-0.5, 0.5, -0.5], [0, 0, 1]])
 def winograd(module: tvm.IRModule) -> tvm.IRModule:
     """Return a module whose 3×3 convolutions are functions of Winograd's algorithm.
 
-    That is done where `unfit` gives no reason against it; the variable of the result stays.
+    That is done where `unfit` gives no reason against it.
     """
-    builder = relax.BlockBuilder(module)
-    functions: dict[Any, ir.GlobalVar] = {}
-    for variable, function in module.functions_items():
-        if isinstance(function, relax.Function) and isinstance(function.body, relax.SeqExpr):
-            changed = _with_winograd(function, builder, functions)
-            if changed is not None:
-                builder.update_func(variable, changed)
-    return builder.get()
-
-
-def _with_winograd(
-    function: relax.Function, builder: relax.BlockBuilder, functions: dict[Any, ir.GlobalVar]
-) -> relax.Function | None:
-    found = False
-    blocks = []
-    for block in function.body.blocks:
-        bindings: list[Any] = []
-        for binding in block.bindings:
-            value = getattr(binding, "value", None)
-            if is_convolution(value) and not unfit(value):
-                found = True
-                call = builder.normalize(_call(value, builder, functions))
-                bindings.append(relax.VarBinding(binding.var, call))
-            else:
-                bindings.append(binding)
-        blocks.append(type(block)(bindings))
-    if not found:
-        return None
-    body = relax.SeqExpr(blocks, function.body.body)
-    return relax.Function(function.params, body, function.ret_ty, function.is_pure, function.attrs)
+    return replaced(module, lambda value: is_convolution(value) and not unfit(value), _call)
 
 
 def is_convolution(value: Any) -> bool:
     """Return whether a value is a convolution in two or three dimensions."""
-    return isinstance(value, relax.Call) and str(getattr(value.op, "name", "")) in _LAYOUTS
+    return is_one_of(value, _LAYOUTS)
 
 
 def unfit(call: Any) -> str:
     """Return why a convolution is computed directly; empty if Winograd's algorithm fits it."""
-    attrs, (data, weight) = call.attrs, call.args
-    if not isinstance(weight, ir.GenericConst):
-        return _("its weights are not constants")
-    shapes = [_numbers(each.ty.shape) for each in (data, weight, call)]
-    if not all(shapes):
-        return _("its shapes are symbolic")
-    if {str(each.ty.dtype) for each in (data, weight, call)} != {"float32"}:
-        return _("it is not in float32")
-    layouts = _LAYOUTS[str(call.op.name)]
-    own = str(attrs.data_layout), str(attrs.kernel_layout), str(attrs.out_layout or layouts[0])
-    if own != (*layouts, layouts[0]):
-        return _("its layout is not {layout}", layout=layouts[0])
-    if shapes[1][-2:] != (3, 3):
+    reason = unusual(call, _LAYOUTS)
+    if reason:
+        return reason
+    attrs, (_data, weight) = call.attrs, call.args
+    kernel = numbers(weight.ty.shape)
+    if kernel[-2:] != (3, 3):
         return _("its kernel is not 3×3")
     if any(int(each) != 1 for each in (*attrs.strides, *attrs.dilation, attrs.groups)):
         return _("it has a stride, a dilation or groups")
-    if shapes[1][0] % _CHANNELS or shapes[1][1] % _CHANNELS:
+    if kernel[0] % _CHANNELS or kernel[1] % _CHANNELS:
         return _("its channels are not multiples of {count}", count=_CHANNELS)
-    batch, _channels, *depth, height, width = shapes[2]
+    batch, _channels, *depth, height, width = numbers(call.ty.shape)
     if math.prod((batch, *depth, -(-height // 2), -(-width // 2))) < _TILES:
         return _("its output is small: reading more weights would take longer")
     return ""
-
-
-def _numbers(shape: Any) -> tuple[int, ...]:
-    values = shape.values if isinstance(shape, relax.ShapeExpr) else ()
-    known = all(isinstance(each, tirx.IntImm) for each in values)
-    return tuple(int(each) for each in values) if known else ()
 
 
 def _call(call: Any, builder: relax.BlockBuilder, functions: dict[Any, ir.GlobalVar]) -> relax.Call:
@@ -120,19 +79,14 @@ def _call(call: Any, builder: relax.BlockBuilder, functions: dict[Any, ir.Global
     array = weight.value.numpy().astype("float64")
     transformed = np.einsum("ea,oi...ab,fb->ef...io", _WEIGHTS, array, _WEIGHTS)
     weights = relax.const(np.ascontiguousarray(transformed, "float32"), "float32")
-    shapes = tuple(_numbers(each.ty.shape) for each in (data, weights, call))
+    shapes = tuple(numbers(each.ty.shape) for each in (data, weights, call))
     padding = tuple(int(each) for each in call.attrs.padding)
     if (shapes, padding) not in functions:
-        shape, kernel, result = (_extents(each) for each in shapes)
+        shape, kernel, result = (extents(each) for each in shapes)
         function = _function(shape, kernel, result, padding)
         name = "winograd_" + str(call.op.name).rpartition(".")[2]
         functions[shapes, padding] = builder.add_func(function, name)
     return relax.call_tir(functions[shapes, padding], [data, weights], call.ty)
-
-
-def _extents(shape: tuple[int, ...]) -> list[Any]:
-    """Return extents as Relax has them, in 64 bits."""
-    return [tirx.IntImm("int64", each) for each in shape]
 
 
 def _function(
@@ -144,7 +98,7 @@ def _function(
     """
     batch, channels, *sizes = shape
     _batch, filters, *depth, height, width = result
-    rows, columns = _extents((-(-int(height) // 2), -(-int(width) // 2)))
+    rows, columns = extents((-(-int(height) // 2), -(-int(width) // 2)))
     four, _four, *taps, _channels, _filters = kernel
     before = padding[: len(sizes)]
     data, weights = te.placeholder(shape, name="data"), te.placeholder(kernel, name="weights")
@@ -159,7 +113,7 @@ def _function(
         value = data[n, c, *(each - first for each, first in zip(place, before, strict=True))]
         return tirx.if_then_else(tirx.all(*inside), value, tirx.const(0.0, "float32"))
 
-    planes = _extents(tuple(int(a) + int(b) - 1 for a, b in zip(depth, taps, strict=True)))
+    planes = extents(tuple(int(a) + int(b) - 1 for a, b in zip(depth, taps, strict=True)))
     around = (*planes, 2 * rows + 2, 2 * columns + 2)
     tiled = te.compute((batch, *around, channels), padded, name="padded")
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tvm import ir, tirx
+from tvm import ir, sym, tirx
 
 from lowerscope.core.ir.tensorir import collected, known, mentions, operator_name
 from lowerscope.core.model.texts import _
@@ -97,12 +97,16 @@ def _partition(site: FunctionSelection) -> Iterator[Arguments]:
 
 
 def _partitions(call: Call) -> None:
-    """Guard the partition of a loop of a reduction: each part starts from the initial value."""
+    """Guard the partition of a loop of a reduction: each part starts from the initial value.
+
+    Unless that is set before the loop.
+    """
     loop = call.stmt("loop")
     if sum(place.is_block for place in below(loop)) > 1:
         # TVM follows the loops inwards without end.
         raise StepFailed(_("a loop with several blocks in it cannot be partitioned"))
-    if not call.forced and reduces(loop):
+    begins = any(each.is_block and each.stmt.init is not None for each in below(loop))
+    if not call.forced and begins and reduces(loop):
         raise StepFailed(
             _(
                 "for a loop of a reduction, each part would restart from the initial value: "
@@ -252,9 +256,16 @@ def _accesses_of(found: Sequence[Place]) -> list[_Access]:
         bound = dict(
             zip([axis.var for axis in place.stmt.iter_vars], place.realize.iter_values, strict=True)
         )
+        analyzer = sym.Analyzer()
+        for axis in place.stmt.iter_vars:
+            analyzer.bind(axis.var, axis.dom)
         for regions, written in ((place.stmt.reads, False), (place.stmt.writes, True)):
             for region in regions:
-                indices = [bound.get(each.min) for each in region.region]
+                found_at = [each.min for each in region.region]
+                indices = [
+                    bound.get(each if each in bound else analyzer.simplify(each))
+                    for each in found_at
+                ]
                 made.append((region.source, indices, written))
     return made
 

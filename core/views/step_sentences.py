@@ -538,7 +538,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "FoldBatchNorm": _folded_norms,
     "SplitTransposedConvolution": effect_n(
-        lambda effect: sum(effect.lost[f"R.nn.conv{n}d_transpose"] for n in (1, 2)),
+        lambda effect: sum(effect.lost[f"R.nn.conv{n}d_transpose"] for n in (1, 2, 3)),
         "{step} split {count:,} transposed convolution into convolutions of the same work.",
         "{step} split {count:,} transposed convolutions into convolutions of the same work.",
     ),
@@ -546,6 +546,11 @@ RULES: Mapping[str, Rule] = {
         lambda effect: sum(effect.lost[f"R.nn.conv{n}d"] for n in (2, 3)),
         "{step} computed {count:,} convolution by Winograd's algorithm.",
         "{step} computed {count:,} convolutions by Winograd's algorithm.",
+    ),
+    "PadConvolution": effect_n(
+        lambda effect: sum(effect.lost[f"R.nn.conv{n}d"] for n in (1, 2, 3)),
+        "{step} filled the vectors of {count:,} convolution.",
+        "{step} filled the vectors of {count:,} convolutions.",
     ),
     "FuseMatrixTranspose": effect_n(
         lambda effect: effect.lost["R.matmul"],

@@ -22,6 +22,8 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.passes.batch_norm_folding import unfolded
 from lowerscope.core.passes.fusion import Partition
 from lowerscope.core.passes.matrix_transposes import transposed_matrices
+from lowerscope.core.passes.padded_convolutions import is_convolution as is_any_convolution
+from lowerscope.core.passes.padded_convolutions import unpadded
 from lowerscope.core.passes.transposed import unsplit
 from lowerscope.core.passes.vector_math import vector_math
 from lowerscope.core.passes.winograd import is_convolution, unfit
@@ -373,6 +375,12 @@ _RULES: Mapping[str, Rule] = {
         unfit,
         _("{name} is unchanged: {reason}"),
         _("the module has no convolution in two or three dimensions"),
+    ),
+    "PadConvolution": _refused(
+        is_any_convolution,
+        unpadded,
+        _("{name} is unchanged: {reason}"),
+        _("the module has no convolution"),
     ),
     "FuseMatrixTranspose": _transposed,
     "DecomposeOpsForInference": _without(

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
+from tvm import te
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast
@@ -163,12 +164,45 @@ def group_norm(
     cudnn_enabled: bool = True,
 ) -> Value:
     batch, channels, *spatial = shape_of(input)
+    # Sums read it in rows, without places in planes.
     grouped = b.emit(
         op.reshape(input, (batch, num_groups, channels // num_groups * math.prod(spatial)))
     )
-    normalised = _normalise(b, grouped, [2], (None, None), eps)
-    value = b.emit(op.reshape(normalised, (batch, channels, *spatial)))
-    return _affine(b, value, _by_channel(b, input, weight, bias))
+    return b.emit_te(
+        te_group_norm, input, grouped, weight, bias, eps, primfunc_name_hint="group_norm"
+    )
+
+
+def te_group_norm(A: Any, grouped: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """Return the TE of a norm over groups of channels.
+
+    `grouped`: the values again, those of each group as a row.
+    """
+    batch, groups, count = grouped.shape
+    own = A.shape[1] // groups
+    row = te.reduce_axis((0, count), name="k")
+    length = count.astype(A.dtype)
+    sums = te.compute(
+        (batch, groups), lambda n, g: te.sum(grouped[n, g, row], axis=row), name="sums"
+    )
+    mean = te.compute((batch, groups), lambda n, g: sums[n, g] / length, name="mean")
+
+    def squared(n: Any, g: Any) -> Any:
+        centred = grouped[n, g, row] - mean[n, g]
+        return te.sum(centred * centred, axis=row)
+
+    squares = te.compute((batch, groups), squared, name="squares")
+    scale = te.compute(
+        (batch, groups), lambda n, g: 1 / te.sqrt(squares[n, g] / length + eps), name="scale"
+    )
+
+    def normal(n: Any, c: Any, *at: Any) -> Any:
+        g = c // own if int(groups) > 1 else 0
+        value = (A[n, c, *at] - mean[n, g]) * scale[n, g]
+        value = value if weight is None else value * weight[c]
+        return value if bias is None else value + bias[c]
+
+    return te.compute(A.shape, normal, name="group_norm")
 
 
 @rule(aten.native_group_norm.default, name="group_norm", rounds_as_input=True)
@@ -201,8 +235,7 @@ def instance_norm(
 ) -> Value:
     if not use_input_stats:
         return batch_norm(b, input, running_mean, running_var, weight, bias, eps=eps)
-    axes = list(range(2, rank_of(input)))
-    return _normalise(b, input, axes, _by_channel(b, input, weight, bias), eps)
+    return group_norm(b, input, shape_of(input)[1], weight, bias, eps)
 
 
 @rule(torch.instance_norm, aten.instance_norm.default, name="instance_norm", rounds_as_input=True)

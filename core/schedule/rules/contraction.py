@@ -408,7 +408,9 @@ def any_size(writing: ScheduleRecorder, machine: Machine) -> bool:
     )
     for name in after[:-1]:
         writing.inline(name, reason("the sum is used where it is computed"))
-    if rows and after:
+    # A row of the sums is one of the last block, unless that has other axes.
+    is_row = found.after and len(found.after[-1].stmt.iter_vars) == found.rank
+    if rows and is_row:
         writing.do(
             "reverse_compute_at",
             reason("a row is processed as soon as its sums are complete"),
@@ -450,6 +452,7 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
         axes = [tile.vector, *rest] if tile.padded else rest
         found, filled = pad(writing, found, tile, axes)
     last = gather(writing, found.block, found.after)
+    _split_groups(writing, found, last)
     if tile.packed >= 0:
         pack(writing, found, tile, machine, filled=filled, free=free)
     if tile.vector != len(found.spatial) - 1:
@@ -516,6 +519,34 @@ def _has_planes(found: Reduction, product: Contraction, machine: Machine) -> boo
     return reads_at(found.regions[readers[0]], found.axes, place) and all(
         goes_along(each, found.store.buffer, found.rank) for each in found.after
     )
+
+
+def _split_groups(writing: ScheduleRecorder, found: Contraction, last: str) -> None:
+    """Make two axes of the filters of a convolution in the last block: groups, and their filters.
+
+    The sums have these two.
+    """
+    block = writing.block(At(last))
+    if len(block.iter_vars) == len(found.spatial):
+        return
+    sums = writing.block(At(found.block)).writes[0].source
+    (read,) = (each for each in block.reads if each.source.same_as(sums))
+    names = {axis.var: f"i{number}" for number, axis in enumerate(block.iter_vars)}
+    made = ", ".join(_in_words(each.min, names) for each in read.region)
+    writing.do(
+        "transform_block_layout",
+        reason("the sums of a group have an axis of their own"),
+        block=At(last),
+        index_map=f"{', '.join(names.values())} -> {made}",
+    )
+
+
+def _in_words(index: Any, names: Mapping[Any, str]) -> str:
+    """Return an index: an axis, or the quotient or remainder of one."""
+    if isinstance(index, (tirx.FloorDiv, tirx.FloorMod)):
+        sign = "//" if isinstance(index, tirx.FloorDiv) else "%"
+        return f"{names[index.a]} {sign} {int(index.b)}"
+    return names[index]
 
 
 def _cut(writing: ScheduleRecorder, last: str, found: Contraction, tile: Tile) -> int:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tvm_ffi
 from tvm import ir, sym, tirx
 from tvm.ir.expr import TensorLoad
 
-from lowerscope.core.ir.tensorir import collected, known, mentions, nodes_in, operator_name
+from lowerscope.core.ir.tensorir import (
+    ARITHMETIC,
+    collected,
+    known,
+    mentions,
+    nodes_in,
+    operator_name,
+)
 from lowerscope.core.model.reasons import reason, reason_n
 from lowerscope.core.model.schedule import At, Made
 from lowerscope.core.schedule.references import function_of
@@ -330,8 +338,57 @@ def _pad(writing: ScheduleRecorder, block: str, machine: Machine) -> bool:
     return True
 
 
+_RUN = 16
+"""Values that are read one after another from which on they are worth a loop of their own."""
+
+_RUNS = 4
+"""Maximum number of such loops."""
+
+_CHOOSING: dict[type, Callable[[Any, Any], Any]] = {
+    **ARITHMETIC,
+    tirx.Max: np.maximum,
+    tirx.Min: np.minimum,
+    tirx.LE: np.less_equal,
+    tirx.LT: np.less,
+    tirx.GE: np.greater_equal,
+    tirx.GT: np.greater,
+}
+
+
+def _values(index: Any, row: Any, places: Any) -> Any:
+    """Return the values of an index at places in a row; ``None`` if it depends on anything else."""
+    if isinstance(index, tirx.IntImm):
+        return int(index)
+    if isinstance(index, tirx.Var):
+        return places if index.same_as(row) else None
+    if isinstance(index, tirx.Select):
+        parts = (index.condition, index.true_value, index.false_value)
+        values = [_values(each, row, places) for each in parts]
+        return None if any(each is None for each in values) else np.where(*values)
+    act = _CHOOSING.get(type(index))
+    sides = [] if act is None else [_values(each, row, places) for each in (index.a, index.b)]
+    return None if act is None or any(each is None for each in sides) else act(*sides)
+
+
+def _runs(index: Any, row: Any, extent: int) -> set[int]:
+    """Return where, in a row, elements begin or end to be read one after another.
+
+    Of a row that is padded by reflection, say, those are the bounds of the input.
+    """
+    values = _values(index, row, np.arange(extent))
+    if values is None or np.ndim(values) == 0:
+        return set()
+    breaks = np.flatnonzero(np.diff(values) != 1) + 1
+    bounds = [0, *breaks.tolist(), extent]
+    runs = [each for each in itertools.pairwise(bounds) if each[1] - each[0] >= _RUN]
+    return {place for run in runs for place in run} if len(runs) <= _RUNS else set()
+
+
 def _parts(stmt: Any) -> tuple[int, ...]:
-    """Return the lengths of the parts of a row whose conditions depend on the place in it alone."""
+    """Return the lengths of the parts of a row, in each of which the reads are adjacent.
+
+    Their conditions depend on the place in the row alone.
+    """
     row = stmt.iter_vars[-1]
     extent = known(row.dom.extent) or 0
     nodes = list(nodes_in(getattr(stmt.body, "value", row.var)))
@@ -347,6 +404,9 @@ def _parts(stmt: Any) -> tuple[int, ...]:
             cuts.add(int(condition.b) + 1 - first)
         else:
             return ()
+    for load in nodes:
+        if isinstance(load, TensorLoad) and mentions(load.indices[-1], row.var):
+            cuts |= _runs(load.indices[-1], row.var, extent)
     bounds = [0, *sorted(each for each in cuts if 0 < each < extent), extent]
     return tuple(after - before for before, after in itertools.pairwise(bounds))
 

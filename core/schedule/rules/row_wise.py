@@ -9,12 +9,15 @@ from typing import Any
 
 import tvm
 from tvm import tirx
+from tvm.s_tir import SBlock
 from tvm.sym import Analyzer, detect_linear_equation
 
 from lowerscope.core.ir.tensorir import collected, known, mentions
 from lowerscope.core.model.reasons import reason
 from lowerscope.core.model.schedule import At, Reference
+from lowerscope.core.schedule.loop_primitives import reduces
 from lowerscope.core.schedule.references import Place, function_of
+from lowerscope.core.schedule.rules.movement import accesses_of
 from lowerscope.core.schedule.rules.recorder import (
     CHEAP,
     REDUCTION,
@@ -198,6 +201,7 @@ def row_by_row(writing: ScheduleRecorder, machine: Machine) -> bool:
     if not any(each.reduces for each in before):
         return False
     inline_cheap(writing)
+    _split_groups(writing)
     stages = stages_of(writing)
     if not stages:
         return False
@@ -220,7 +224,41 @@ def row_by_row(writing: ScheduleRecorder, machine: Machine) -> bool:
             _share_stage(writing, stage, machine)
     for name in parts:
         _begin(writing, name)
+    for name in writing.blocks():
+        _leave_rest(writing, name)
     return bool(writing.primitives)
+
+
+def _split_groups(writing: ScheduleRecorder) -> None:
+    """Split axes of which groups have one result each, as channels in a group norm."""
+    for place in blocks_of(writing):
+        axes = list(place.stmt.iter_vars)
+        sizes = [_group(place.stmt, axis) for axis in axes]
+        if not any(sizes) or not is_spatial(place.stmt):
+            continue
+        names = [f"i{number}" for number in range(len(axes))]
+        made = [
+            f"{name} // {size}, {name} % {size}" if size else name
+            for name, size in zip(names, sizes, strict=True)
+        ]
+        writing.do(
+            "transform_block_layout",
+            reason("groups have an axis of their own, as in the results of each"),
+            block=At(place.name),
+            index_map=f"{', '.join(names)} -> {', '.join(made)}",
+        )
+
+
+def _group(block: Any, axis: Any) -> int:
+    """Return by what an axis is divided in an index of a read; 0 if it is in none."""
+    for region in block.reads:
+        for each in region.region:
+            index = each.min
+            if isinstance(index, tirx.FloorDiv) and index.a.same_as(axis.var):
+                size, extent = known(index.b), known(axis.dom.extent)
+                if size and extent and extent % size == 0:
+                    return size
+    return 0
 
 
 def _rows(writing: ScheduleRecorder, stages: tuple[Stage, ...]) -> int:
@@ -232,7 +270,13 @@ def _rows(writing: ScheduleRecorder, stages: tuple[Stage, ...]) -> int:
         return 0
     rows = min(each.spatial for each in stages)
     places = blocks_of(writing)
-    written = [region.source for place in places for region in place.stmt.writes]
+    read = [region.source for place in places for region in place.stmt.reads]
+    written = [
+        region.source
+        for place in places
+        for region in place.stmt.writes
+        if any(region.source.same_as(each) for each in read)
+    ]
     while rows:
         extents = {each.extents[:rows] for each in stages}
         if len(extents) == 1 and all(_along(place, rows, written) for place in places):
@@ -244,13 +288,16 @@ def _rows(writing: ScheduleRecorder, stages: tuple[Stage, ...]) -> int:
 def _along(place: Place, rows: int, written: list[object]) -> bool:
     """Return whether a block uses intermediate results row by row."""
     axes = place.stmt.iter_vars[:rows]
+    analyzer = Analyzer()
+    for axis in place.stmt.iter_vars:
+        analyzer.bind(axis.var, axis.dom)
     for region in (*place.stmt.reads, *place.stmt.writes):
         if not any(region.source.same_as(each) for each in written):
             continue
         if len(region.region) < rows:
             return False
         if not all(
-            axis.var.same_as(each.min)
+            analyzer.can_prove_equal(axis.var, each.min)
             for axis, each in zip(axes, region.region[:rows], strict=True)
         ):
             return False
@@ -288,6 +335,9 @@ _LAST = 8
 _LEAST = 4
 """Minimum number of lanes."""
 
+_WITH_REST = 64
+"""Number of values from which on those that fill the lanes are worth a loop of their own."""
+
 
 def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> tuple[str, ...]:
     """Reduce in as many parts as a register has lanes, and then these.
@@ -318,6 +368,8 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
         if count >= _PLAIN_LONG and not _computes(writing.block(At(stage.name)).body):
             wide = lanes * _columns(extent, lanes, most)
             lanes = lanes if wide % _LAST else max(lanes, wide)
+    if extent is not None and extent % lanes and extent >= _WITH_REST:
+        lanes = max(lanes, 2 * _LAST)
     while stage.counts and extent is not None and extent % lanes:
         # TVM does not build places, which are integers, with a condition.
         lanes //= 2
@@ -341,10 +393,10 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
         writing.unroll(writing.loops(parts)[-1], why)
     else:
         _vectorize(writing, parts, extent, lanes, stage.spatial)
-    # Remaining values make a condition. If their number is not known, there may be fewer than
-    # lanes, and lanes without any need an initial value as well; otherwise the first values provide
-    # it.
-    begun = () if extent is not None and extent % lanes else (parts,)
+    # Without parts of parts, TVM lets only one block begin apart whose remaining values make a
+    # condition: the first values begin it. Where their number is not known, there may be fewer than
+    # lanes, and lanes without any need an initial value as well.
+    begun = () if extent is not None and extent % lanes and not folds else (parts,)
     return (*begun, folded) if folds else begun
 
 
@@ -399,6 +451,39 @@ def _begin(writing: ScheduleRecorder, parts: str) -> None:
     writing.begin(parts, first, reason("the parts are initialised before the first value"))
 
 
+def _leave_rest(writing: ScheduleRecorder, block: str) -> None:
+    """Compute the values that do not fill the lanes in a loop of their own.
+
+    TVM does not vectorize code with a condition, as the remainder has; the others then have none.
+    """
+    place = next(each for each in blocks_of(writing) if each.name == block)
+    rest = place.realize.predicate
+    if known(rest) is not None or not isinstance(rest, tirx.LT):
+        return
+    length = known(rest.b)
+    loops = [loop for loop in writing.loops(block) if _step_of(writing, rest.a, loop) > 1]
+    if length is None or not loops:
+        return
+    loop = loops[-1]
+    full = length // _step_of(writing, rest.a, loop)
+    stmt = writing.block(loop)
+    is_alone = len(collected(stmt.body, SBlock)) == 1
+    is_begun = place.stmt.init is None or not reduces(stmt)
+    if is_alone and is_begun and 1 < full < (writing.extent(loop) or 0):
+        writing.do(
+            "loop_partition",
+            reason("the last values do not fill a register and have a loop of their own"),
+            loop=loop,
+            factors=(full, None),
+        )
+
+
+def _step_of(writing: ScheduleRecorder, index: Any, loop: At) -> int:
+    """Return how far an index moves with each iteration of a loop; 0 if that is not known."""
+    steps = detect_linear_equation(index, [writing.block(loop).loop_var])
+    return (known(steps[0]) or 0) if steps else 0
+
+
 def _vectorize(
     writing: ScheduleRecorder, block: str, extent: int | None, lanes: int, first: int
 ) -> None:
@@ -422,6 +507,10 @@ def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Mac
         # TVM does not vectorize a search.
         return
     extent, most = stage.extents[near], machine.lanes(stage.dtype)
+    if near == len(stage.extents) - 1 and extent and extent % most:
+        whole = _fuse_row(writing, stage, rows)
+        if whole is not None:
+            extent, near = whole, len(writing.loops(stage.name)) - 1
     lanes = _lanes(extent, most)
     if lanes < 2:
         return
@@ -445,6 +534,18 @@ def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Mac
         order = (*loops[near + 2 :], lane)
         writing.reorder(order, reason("the lanes are innermost"))
     _vectorize(writing, stage.name, extent, lanes, near)
+
+
+def _fuse_row(writing: ScheduleRecorder, stage: Stage, rows: int) -> int | None:
+    """Make one loop of the last ones, if that is a row; return its extent, ``None`` if not."""
+    accesses = accesses_of(writing.block(At(stage.name)))
+    axes = 0 if accesses is None else min(accesses.row(stage.extents), stage.spatial - rows)
+    if axes < 2:
+        return None
+    loops = writing.loops(stage.name)
+    why = reason("the loops are contiguous in all reads and writes: one long row")
+    writing.do("fuse", why, loops=loops[len(loops) - axes :])
+    return writing.extent(writing.loops(stage.name)[-1])
 
 
 _COLUMNS = 5

@@ -266,6 +266,34 @@ def test_floats_are_kept_from_cancelling(preset: str, pipeline: Pipeline, tmp_pa
     check(pipeline, recipe_of(str(path), "--pipeline", preset), tmp_path)
 
 
+CONVOLUTIONS = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Conv2d(3, 16, 3, 2)
+        self.winograd = torch.nn.Conv2d(16, 16, 3, padding=1)
+        self.head = torch.nn.Conv2d(16, 17, 1)
+        self.up = torch.nn.ConvTranspose2d(17, 2, 2, 2)
+        self.dilated = torch.nn.ConvTranspose2d(2, 8, 2, dilation=2)
+
+    def forward(self, x):
+        return self.dilated(self.up(self.head(self.winograd(self.first(x)))))
+
+
+example_inputs = (torch.randn(1, 3, 33, 33),)
+"""
+
+
+def test_convolutions_that_steps_leave_are_reproduced(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The reasons why a step leaves one are texts, which the program has in English."""
+    path = tmp_path / "net.py"
+    path.write_text(CONVOLUTIONS)
+    check(pipeline, recipe_of(str(path), "--pipeline", "optimise-cpu"), tmp_path)
+
+
 def test_a_schedule_by_hand_is_carried_over(pipeline: Pipeline, tmp_path: Path) -> None:
     steps = (
         ("s1", "split", {"loop": At(block="matmul", loop=1), "factors": (None, 16)}),

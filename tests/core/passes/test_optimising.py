@@ -140,10 +140,14 @@ class Up(nn.Module):
         )
         self.line = nn.ConvTranspose1d(6, 2, 2, 3, output_padding=2)
         self.grouped = nn.ConvTranspose1d(6, 2, 4, 2, groups=2)
+        self.dense = nn.ConvTranspose1d(6, 3, 4, 1, 1, groups=3)
+        self.first = nn.ConvTranspose2d(3, 4, 4, 1, 1, output_padding=0)
+        self.dilated = nn.ConvTranspose1d(6, 2, 3, dilation=2)
 
     def forward(self, x):
         rows = x.flatten(2)[:, :, :9].repeat(1, 2, 1)
-        return self.plane(x), self.line(rows), self.grouped(rows)
+        lines = self.line(rows), self.grouped(rows), self.dense(rows), self.dilated(rows)
+        return self.plane(x), *lines, self.first(x[:, :, :1, 1:2])
 
 
 example_inputs = (torch.randn(2, 3, 5, 4),)
@@ -157,14 +161,27 @@ def test_transposed_convolutions_become_plain_ones(tmp_path: Path) -> None:
     recipe = Recipe(source=source, steps=steps)
     pipeline = Pipeline()
     names = called(pipeline.stages(recipe), "SplitTransposedConvolution")
-    # Zeros between the elements are left where there are groups.
+    # Zeros are left around the elements of the one with a dilation.
     assert [each for each in names if "transpose" in each] == ["relax.nn.conv1d_transpose"]
     record = pipeline.answer(RunQuery(recipe))
     assert record.verdict == "match"
     # Each is still compared by itself.
     statuses = {each.id: each.status for each in record.nodes}
     assert {statuses[f"fx:plane_{number}"] for number in (0, 2, 3)} == {"matches"}
-    assert statuses["fx:line"] == "matches"
+    assert {statuses[f"fx:{each}"] for each in ("line", "grouped", "dense")} == {"matches"}
+    assert statuses["fx:first"] == "matches"
+
+
+def test_a_transposed_convolution_of_one_element_multiplies_no_zeros(tmp_path: Path) -> None:
+    (tmp_path / "first.py").write_text(
+        "import torch\nmodel = torch.nn.ConvTranspose2d(8, 5, 4)\n"
+        "example_inputs = (torch.randn(2, 8, 1, 1),)\n",
+        encoding="utf-8",
+    )
+    steps = (Step(name="SplitTransposedConvolution"),)
+    stages = Pipeline().stages(Recipe(source=Source(spec=str(tmp_path / "first.py")), steps=steps))
+    text = stages.transformed.module["main"].script()
+    assert 'R.Tensor((2, 80, 1, 1), dtype="float32") = R.nn.conv2d' in text
 
 
 WINOGRAD = """
@@ -212,6 +229,55 @@ def test_convolutions_that_fit_are_computed_by_winograd(tmp_path: Path) -> None:
     assert record.verdict == "match"
     statuses = {each.id: each.status for each in record.nodes}
     assert statuses["fx:conv2"] == statuses["fx:deep"] == "matches"
+
+
+PADDED = """
+from torch import nn
+import torch
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.odd = nn.Conv2d(5, 31, 3, padding=1)
+        self.head = nn.Conv2d(31, 255, 1)
+        self.strided = nn.Conv2d(31, 18, 3, 2, padding=(2, 1), dilation=(1, 2))
+        self.grouped = nn.Conv2d(31 * 2, 14, 3, groups=2, bias=False)
+        self.whole_groups = nn.Conv2d(32, 32, (1, 3), groups=2)
+        self.few = nn.Conv2d(31, 3, 1)
+        self.line = nn.Conv1d(5, 17, 4, padding=1)
+        self.deep = nn.Conv3d(5, 9, (2, 1, 3), padding=(1, 0, 0))
+        self.whole = nn.Conv2d(5, 24, 3)
+        self.window = nn.Conv2d(5, 3, 3, padding=1)
+
+    def forward(self, x):
+        y = torch.relu(self.odd(x) + 1)
+        z = self.head(y), self.strided(y), self.grouped(torch.cat([y, y], 1)), self.few(y)
+        w = self.line(x.flatten(2)), self.deep(torch.stack([x, x + 1, x * 2], 2))
+        even = self.whole_groups(torch.cat([y, y[:, :1]], 1))
+        return *z, *w, even, self.whole(x), self.window(x[..., :16])
+
+
+example_inputs = (torch.randn(2, 5, 11, 19),)
+"""
+
+
+def test_convolutions_with_odd_sizes_are_padded_to_whole_vectors(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(PADDED, encoding="utf-8")
+    source = Source(spec=str(tmp_path / "net.py"))
+    recipe = Recipe(source=source, steps=find_pipeline("optimise-cpu").steps)
+    pipeline = Pipeline()
+    names = called(pipeline.stages(recipe), "PadConvolution")
+    assert sum("padded_conv" in each for each in names) == 8
+    # Filters are a multiple of half a vector, or rows are vectors.
+    assert names.count("relax.nn.conv2d") == 2
+    fused = [each for each in called(pipeline.stages(recipe), "FuseTIR") if "padded" in each]
+    assert sum("relu" in each for each in fused) == 1
+    record = pipeline.answer(RunQuery(recipe))
+    assert record.verdict == "match"
+    layers = ("odd", "head", "strided", "grouped", "few", "line", "deep", "whole_groups")
+    statuses = {each.id: each.status for each in record.nodes}
+    assert {statuses[f"fx:{each}"] for each in layers[1:]} == {"matches"}
 
 
 def test_winograd_is_as_exact_as_direct_sums() -> None:

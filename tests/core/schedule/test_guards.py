@@ -159,6 +159,9 @@ def test_partition_of_a_reduction_is_unsafe_and_applied_only_when_forced() -> No
     failed = refused(Steps(matmul), "loop_partition", loop=loop("matmul", 2), factors=(8, None))
     assert failed.error.unsafe
     Steps(matmul).step("loop_partition", forced=True, loop=loop("matmul", 2), factors=(8, None))
+    begun = Steps(matmul)
+    begun.step("decompose_reduction", block=block("matmul"), loop=loop("matmul", 2))
+    begun.step("loop_partition", loop=loop("matmul_update", 2), factors=(8, None))
 
 
 def test_epilogue_that_is_not_linear_is_unsafe() -> None:

@@ -21,14 +21,17 @@ from lowerscope.core.build.targets import make_target
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline, save_schedules
 from lowerscope.core.ir.tensorir import collected
+from lowerscope.core.lowering.rules.normalisation import te_group_norm
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.model.schedule import Schedule as Kept
+from lowerscope.core.passes.padded_convolutions import pad_convolutions
 from lowerscope.core.passes.vector_math import vector_math
 from lowerscope.core.passes.winograd import winograd
 from lowerscope.core.schedule.rules.by_rule import by_rule, scheduled_by_rule
-from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
+from lowerscope.core.schedule.rules.contraction import any_size
+from lowerscope.core.schedule.rules.recorder import ScheduleRecorder, machine_of
 from lowerscope.core.stages import Pipeline
 from tests.core.schedule.ruling import NARROW, WIDE, legalised, made
 from tests.core.schedule.running import Runner
@@ -130,6 +133,71 @@ def test_parts_of_winograd_convolutions_compute_the_same(target: tvm.target.Targ
                 assert "zmm" in tvm.compile(module, target).mod.inspect_source("asm")
             else:
                 assert runner.difference(name, plain, after) is None, name
+
+
+PADDINGS: dict[str, Callable[[Any], Any]] = {
+    "replicated": lambda j: tirx.max(0, tirx.min(31, j - 4)),
+    "circular": lambda j: (j + 28) % 32,
+    "reflected": lambda j: 31 - abs_of(31 - abs_of(j - 4)),
+}
+
+
+def abs_of(value: Any) -> Any:
+    return tirx.Select(value >= 0, value, 0 - value)
+
+
+@pytest.mark.parametrize("index", PADDINGS.values(), ids=PADDINGS)
+def test_what_is_inside_of_a_padding_is_copied_in_vectors(index: Callable[[Any], Any]) -> None:
+    x = te.placeholder((6, 32), name="x")
+    padded = te.compute((6, 40), lambda i, j: x[i, index(j)], name="padded")
+    function = te.create_prim_func([x, padded])
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "movement"
+    code = compile_function("padded", after, WIDE)
+    assert re.search(r"vmovup[sd].*ymm", code.mod.inspect_source("asm"))
+    assert Runner(WIDE).difference("padded", function, after) is None
+
+
+def by_padding(filters: int, size: tuple[int, ...], groups: int, stride: int) -> tirx.PrimFunc:
+    """Return the function of a convolution whose filters and rows are padded."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((2, 4 * groups, *size), "float32"))
+    weights = relax.const(np.zeros((filters, 4, *(3 for _ in size))), "float32")
+    convolution = {1: relax.op.nn.conv1d, 2: relax.op.nn.conv2d, 3: relax.op.nn.conv3d}[len(size)]
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = convolution(x, weights, padding=[1] * len(size), groups=groups, strides=stride)
+            y = builder.emit_output(y)
+        builder.emit_func_output(y)
+    functions = pad_convolutions(builder.get()).functions.values()
+    (function,) = (each for each in functions if isinstance(each, tirx.PrimFunc))
+    return function
+
+
+@pytest.mark.parametrize("target", [WIDE, *at_length(NARROW)], ids=["avx2", "sse"])
+def test_padded_convolutions_are_tiles_of_registers(target: tvm.target.Target) -> None:
+    runner = Runner(target)
+    for case in (
+        (15, (7, 19), 1, 1),
+        (18, (6, 33), 1, 2),
+        (45, (17,), 1, 1),
+        (9, (3, 4, 5), 1, 1),
+        (14, (5, 6), 2, 1),
+        (96, (5, 17), 3, 2),
+    ):
+        plain = by_padding(*case)
+        for function in (plain, plain.with_attr("layout_free_buffers", [1])):
+            ruled, after = made(function, target)
+            assert ruled.rule == "contraction", (case, ruled.reason)
+            assert "T.vectorized" in after.script()
+            assert runner.difference(str(case), plain, after) is None, case
+
+
+def test_rows_of_groups_are_finished_after_all_of_them() -> None:
+    """A tile of padded filters of a group has places in the next one."""
+    recorder = ScheduleRecorder(by_padding(12, (4, 5), 2, 1), NARROW)
+    assert any_size(recorder, machine_of(NARROW))
+    assert "reverse_compute_at" not in [each.name for each in recorder.primitives]
 
 
 @pytest.mark.parametrize("rows", [6, 77, 197])
@@ -244,6 +312,33 @@ def test_rows_of_any_length_compute_the_same(
     assert ruled.rule == "row by row" or max(sizes) == 1, ruled.reason
     assert all(each.comment for each in ruled.primitives)
     assert Runner(target).difference(name, function, after) is None
+
+
+@pytest.mark.parametrize("name", ["sum", "softmax", "layer_norm", "mean of planes"])
+def test_values_that_do_not_fill_the_lanes_have_a_loop_of_their_own(name: str) -> None:
+    """TVM computes the lanes one by one where there is a condition for the last ones."""
+    operator, shapes = OPERATORS[name]
+    function = legalised(operator, *shapes(5, 197))
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "row by row", ruled.reason
+    assert "loop_partition" in [each.name for each in ruled.primitives]
+    code = compile_function("rows", after, WIDE).mod.inspect_source("asm")
+    assert re.search(r"v(add|div|mul)ps.*ymm", code)
+    assert Runner(WIDE).difference(name, function, after) is None
+
+
+@pytest.mark.parametrize("groups", [1, 3, 6])
+def test_groups_of_channels_are_normalised_one_after_the_other(groups: int) -> None:
+    shape = (2, groups, 6 // groups * 35)
+    x, grouped = te.placeholder((2, 6, 5, 7), name="x"), te.placeholder(shape, name="grouped")
+    weight, bias = (te.placeholder((6,), name=each) for each in "wb")
+    result = topi.nn.relu(te_group_norm(x, grouped, weight, bias, 1e-5))
+    function = te.create_prim_func([x, grouped, weight, bias, result])
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "row by row", ruled.reason
+    # All stages of a group are in one loop.
+    assert len(re.findall(r"(?m)^    for ", after.script())) == 1
+    assert Runner(WIDE).difference("group_norm", function, after) is None
 
 
 def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:

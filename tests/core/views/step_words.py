@@ -40,6 +40,7 @@ NUMBERS: dict[str, Callable[[Scripts, Scripts], int]] = {
     "AnnotateTIROpPattern": _gained('"op_pattern"'),
     "FoldBatchNorm": _lost(r"R\.nn\.batch_norm\("),
     "WinogradConvolution": _lost(r"R\.nn\.conv2d\("),
+    "PadConvolution": _lost(r"R\.nn\.conv[123]d\("),
     "AttachAttrLayoutFreeBuffers": _gained('"layout_free_buffers"'),
     "RewriteDataflowReshape": _gained(r"R\.reshape\("),
     "ToNonDataflow": _lost(r"with R\.dataflow\(\)"),

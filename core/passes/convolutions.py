@@ -1,0 +1,86 @@
+"""What the steps share that compute convolutions by functions of their own.
+
+The program that reproduces a model embeds these functions: they use no names of this module but
+one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tvm
+from tvm import ir, relax, tirx
+
+from lowerscope.core.model.texts import _
+
+LayoutsOf = dict[str, tuple[str, str]]
+"""Layouts of the data and weights, by the names of the operators."""
+
+
+def replaced(
+    module: tvm.IRModule,
+    is_replaced: Callable[[Any], bool],
+    call_of: Callable[[Any, relax.BlockBuilder, dict[Any, ir.GlobalVar]], relax.Call],
+) -> tvm.IRModule:
+    """Return a module with calls of functions in place of some values.
+
+    `call_of`: takes a value, the builder, and the functions that were added, by their sizes. The
+    variables of the results stay.
+    """
+    builder = relax.BlockBuilder(module)
+    added: dict[Any, ir.GlobalVar] = {}
+    for variable, function in module.functions_items():
+        if not isinstance(function, relax.Function) or not isinstance(function.body, relax.SeqExpr):
+            continue
+        found = False
+        blocks = []
+        for block in function.body.blocks:
+            bindings: list[Any] = []
+            for binding in block.bindings:
+                value = getattr(binding, "value", None)
+                if is_replaced(value):
+                    found = True
+                    call = builder.normalize(call_of(value, builder, added))
+                    bindings.append(relax.VarBinding(binding.var, call))
+                else:
+                    bindings.append(binding)
+            blocks.append(type(block)(bindings))
+        if found:
+            body = relax.SeqExpr(blocks, function.body.body)
+            own = function.params, body, function.ret_ty, function.is_pure, function.attrs
+            builder.update_func(variable, relax.Function(*own))
+    return builder.get()
+
+
+def is_one_of(value: Any, layouts: LayoutsOf) -> bool:
+    """Return whether a value is the result of one of these operators."""
+    return isinstance(value, relax.Call) and str(getattr(value.op, "name", "")) in layouts
+
+
+def unusual(call: Any, layouts: LayoutsOf) -> str:
+    """Return what is unusual about a convolution: not constant weights, say; empty for nothing."""
+    attrs, (data, weight) = call.attrs, call.args
+    if not isinstance(weight, ir.GenericConst):
+        return _("its weights are not constants")
+    if not all(numbers(each.ty.shape) for each in (data, weight, call)):
+        return _("its shapes are symbolic")
+    if {str(each.ty.dtype) for each in (data, weight, call)} != {"float32"}:
+        return _("it is not in float32")
+    usual = layouts[str(call.op.name)]
+    own = str(attrs.data_layout), str(attrs.kernel_layout), str(attrs.out_layout or usual[0])
+    if own != (*usual, usual[0]):
+        return _("its layout is not {layout}", layout=usual[0])
+    return ""
+
+
+def numbers(shape: Any) -> tuple[int, ...]:
+    """Return the extents of a shape; none if some are symbolic."""
+    values = shape.values if isinstance(shape, relax.ShapeExpr) else ()
+    known = all(isinstance(each, tirx.IntImm) for each in values)
+    return tuple(int(each) for each in values) if known else ()
+
+
+def extents(shape: tuple[int, ...]) -> list[Any]:
+    """Return extents as Relax has them, in 64 bits."""
+    return [tirx.IntImm("int64", each) for each in shape]
