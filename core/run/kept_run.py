@@ -298,6 +298,11 @@ class KeptRun:
                 found = msgspec.structs.replace(
                     found, verdict="rounding", matches=True, reason=reason
                 )
+            if found.verdict == "match" and judged is not None and judged.matches is False:
+                reason = judged.reason
+                found = msgspec.structs.replace(
+                    found, verdict="differ", matches=False, reason=reason
+                )
             return msgspec.structs.replace(found, items=sides.items)
         known = sides.found if sides.found is not None and sides.items == 1 else None
         return Comparison(

@@ -14,13 +14,15 @@ import msgspec
 import torch
 from torch import fx
 
-from lowerscope.core.model.run_records import NodeRun, RunRecord, first_difference
+from lowerscope.core.model.run_records import COMPARED, NodeRun, RunRecord, first_difference
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
+from lowerscope.core.run.compare.causes import Cause, names_before
 from lowerscope.core.run.compare.node_comparison import (
     Found,
     NotCompared,
     Part,
+    fields_of,
     has_type,
     torch_tensor,
 )
@@ -43,13 +45,70 @@ def corrected(
     kept: KeptRun | None,
     tolerances: Tolerances,
     check: Callable[[], None],
+    cause: Callable[[KeptRun, Sequence[NodeRun], str], Cause | None],
 ) -> tuple[RunRecord, Sequence[NodeRun]]:
     """Return a run, and its nodes, with the verdict that the nodes give it.
 
     `check`: called before each node; may raise to cancel.
+    `cause`: looks for the node where a difference starts: see `causes.cause_of`.
     """
     with_wrong, found = _with_wrong_nodes(record, nodes, kept)
-    return _with_choices(with_wrong, found, kept, tolerances, check, record.reason)
+    with_cause, found = _with_cause(with_wrong, found, kept, cause)
+    return _with_choices(with_cause, found, kept, tolerances, check, record.reason)
+
+
+def _with_cause(
+    record: RunRecord,
+    nodes: Sequence[NodeRun],
+    kept: KeptRun | None,
+    cause: Callable[[KeptRun, Sequence[NodeRun], str], Cause | None],
+) -> tuple[RunRecord, Sequence[NodeRun]]:
+    """Return a run with the node where its difference starts, if that is not told by its calls."""
+    if record.verdict not in ("rounding", "differ") or kept is None or kept.parts is None:
+        return record, nodes
+    name = first_difference(nodes).removeprefix("fx:") if record.verdict == "differ" else ""
+    if record.sizes and not name:
+        return record, nodes
+    found = cause(kept, nodes, name)
+    if found is None:
+        return record, nodes
+    kept.found_alone = {**kept.found_alone, **found.alone}
+    wrong = found.alone[found.node]
+    kept.in_run = {**kept.in_run, found.node: _as_cause(kept.in_run.get(found.node), wrong)}
+    names = {f"fx:{each}": each for each in found.alone}
+    nodes = [
+        msgspec.structs.replace(
+            each, **fields_of(kept.in_run.get(names[each.id]), found.alone[names[each.id]])
+        )
+        if each.id in names
+        else each
+        for each in nodes
+    ]
+    return (_as_differing(record, found.node) if record.verdict == "rounding" else record), nodes
+
+
+def _as_cause(in_run: Found | None, alone: Found) -> Found:
+    """Return what is found of a node in the run, as it is the cause of the difference."""
+    if in_run is None or in_run.status not in COMPARED:
+        return alone
+    return replace(in_run, status="differs", reason=in_run.reason or alone.reason)
+
+
+def _as_differing(record: RunRecord, name: str) -> RunRecord:
+    """Return a run that differs by rounding as one that differs, by a node."""
+    outputs = tuple(
+        msgspec.structs.replace(each, verdict="differ", matches=False)
+        if each.verdict == "rounding"
+        else each
+        for each in record.outputs
+    )
+    reason = _(
+        "{node} differs by more than rounding on torch's inputs, which the rounding of the whole "
+        "model hides: {reason}",
+        node=name,
+        reason=record.reason,
+    )
+    return msgspec.structs.replace(record, verdict="differ", reason=reason, outputs=outputs)
 
 
 def _with_wrong_nodes(
@@ -67,7 +126,7 @@ def _with_wrong_nodes(
         each.id.removeprefix("fx:")
         for each in nodes
         if each.own_status == "differs" and each.status in ("rounding", "differs")
-    } & _names_read(kept.traced.graph_module.graph)
+    }.intersection(names_before(kept.traced.graph_module.graph))
     if not wrong:
         return record, nodes
     first = next(each for each in kept.traced.graph_module.graph.nodes if each.name in wrong)
@@ -75,34 +134,13 @@ def _with_wrong_nodes(
         name: replace(found, status="differs") if name in wrong else found
         for name, found in kept.in_run.items()
     }
-    outputs = tuple(
-        msgspec.structs.replace(each, verdict="differ", matches=False)
-        if each.verdict == "rounding"
-        else each
-        for each in record.outputs
-    )
-    reason = _(
-        "{node} differs by more than rounding on torch's inputs, which the rounding of the whole "
-        "model hides: {reason}",
-        node=first.name,
-        reason=record.reason,
-    )
-    record = msgspec.structs.replace(record, verdict="differ", reason=reason, outputs=outputs)
+    record = _as_differing(record, first.name)
     return record, [
         msgspec.structs.replace(each, status="differs", matches=False)
         if each.id.removeprefix("fx:") in wrong
         else each
         for each in nodes
     ]
-
-
-def _names_read(graph: fx.Graph) -> set[str]:
-    """Return the names of the nodes that the outputs depend on."""
-    found: set[fx.Node] = set()
-    for node in reversed(graph.nodes):
-        if node.op == "output" or node in found:
-            found.update(node.all_input_nodes)
-    return {each.name for each in found}
 
 
 def _with_choices(
