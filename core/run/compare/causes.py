@@ -48,7 +48,7 @@ from lowerscope.core.run.compare.verdicts import (
     difference,
     has_usual_tolerance,
 )
-from lowerscope.core.run.execution import Execution, to_tvm
+from lowerscope.core.run.execution import Execution
 from lowerscope.core.run.float64 import Float64Nodes, rounding_of_sums
 from lowerscope.core.run.implementations import coarsest_of
 from lowerscope.core.run.kept_run import KeptRun
@@ -96,7 +96,7 @@ def cause_of(
         ratios[first] = math.inf
     worst = sorted(ratios, key=lambda name: -ratios[name])[:MOST]
     groups = {
-        name: [each for each in leading if each in _together(runs[name])]
+        name: [each for each in leading if each in again.members(_together(runs[name]))]
         for name in leading
         if name in worst
     }
@@ -157,19 +157,39 @@ class _Again:
 
     def ratios(self, names: Sequence[str], check: Callable[[], None]) -> dict[str, float]:
         """Return the ratios of mean errors to torch's for less accurate nodes, by name."""
-        alone = self._kept.found_alone
-        ours = [each for each in names if alone[each].status in ("matches", "rounding")]
-        read = {name: (name, *self._reads_alone(name)) for name in ours}
+        kept = self._kept
+        assert kept.traced is not None
+        assert kept.parts is not None
+        read = {name: (name, *self._reads_alone(name)) for name in names}
         self._values = self._torch_values(itertools.chain(*read.values()))
-        found = {each: math.inf for each in names if alone[each].status == "differs"}
-        for name in ours:
+        whole = Float64Nodes(kept.traced, kept.inputs, kept.seed, lambda: names, self._sums)
+        found: dict[str, float] = {}
+        for name in names:
             check()
-            seen = [against_float64(*each) for each in self._alone(name)]
-            ratio = max((each.ratio for each in seen if each and each.decides), default=0.0)
-            if ratio > _LESS_ACCURATE:
+            run = kept.found_alone[name]
+            seen = self._alone(name) if run.status in COMPARED else self._in_run(name, whole)
+            errors = [each for each in (against_float64(*each) for each in seen if each[2]) if each]
+            ratio = max((each.ratio for each in errors if each.decides), default=0.0)
+            if run.status == "differs":
+                found[name] = math.inf
+            elif ratio > _LESS_ACCURATE:
                 found[name] = ratio
+            whole.used(name)
             for each in read[name]:
                 self._values.used(each)
+        return found
+
+    def _in_run(self, name: str, whole: Float64Nodes) -> list[Compared]:
+        """Return the tensors of a node in the run."""
+        kept = self._kept
+        assert kept.parts is not None
+        found: list[Compared] = []
+        for part in kept.parts.of[name]:
+            ours, right = kept.value(part), whole.in_run(name, part.path)
+            if ours is None or right is None:
+                return []
+            theirs = torch_tensor(self._values.of(name), part)
+            found.append((ours, theirs, replace(right, value=held_from(right.value))))
         return found
 
     def expect(self, groups: Mapping[str, Sequence[str]]) -> None:
@@ -177,6 +197,18 @@ class _Again:
         names = dict.fromkeys((*groups, *itertools.chain(*groups.values())))
         reads = [(name, *self._reads_alone(name), *self._nodes.reads(name)) for name in names]
         self._values = self._torch_values(itertools.chain(*reads))
+
+    def members(self, names: Collection[str]) -> set[str]:
+        """Return some nodes, and those that they read and that are values of others."""
+        assert self._kept.traced is not None
+        graph = self._kept.traced.graph_module.graph
+        found = set(names)
+        for node in reversed(graph.nodes):
+            if node.name in found:
+                found.update(
+                    each.name for each in node.all_input_nodes if self._nodes.is_alias(each.name)
+                )
+        return found
 
     def _reads_alone(self, name: str) -> tuple[str, ...]:
         alone = self._kept.alone
@@ -210,6 +242,11 @@ class _Again:
         return self._found[name]
 
     def _translated(self, name: str) -> Found | None:
+        parts = self._kept.parts
+        assert parts is not None
+        reason = parts.reasons.get(name)
+        if name in parts.draws or (reason is not None and reason.status == "no reference"):
+            return None
         try:
             ran = self._nodes.run(name, self._values)
             value = self._values.of(name)
@@ -288,6 +325,13 @@ class TranslatedNodes:
             for path, value, member in found
         ]
 
+    def is_alias(self, name: str) -> bool:
+        """Return whether a node is the value of another."""
+        node = self._lowered.nodes[name]
+        values = list(leaves_of(node.value))
+        owners = [self._tensors[each].node for each in values if each in self._tensors]
+        return not node.bindings and len(owners) == len(values) > 0 and name not in owners
+
     def reads(self, name: str) -> tuple[str, ...]:
         """Return the nodes whose values a node is given."""
         _bindings, given = self._parts(name)
@@ -318,24 +362,27 @@ class TranslatedNodes:
         return [self._bindings[place] for place in sorted(needed)], given
 
     def run(self, name: str, values: TorchValues) -> TranslatedRun | None:
-        """Run a node on torch's values; ``None`` if it computes nothing.
+        """Run a node on torch's values; ``None`` if it has none.
 
         Raises `NotCompared` if torch has other values, and a `LowerscopeError` if it fails.
         """
         bindings, given = self._parts(name)
-        if not bindings:
-            return None
-        arguments = []
-        for part in given.values():
+        arguments = {}
+        for variable, part in given.items():
             value = torch_tensor(values.of(part.node), part)
             if not has_type(value, part.type):
                 raise NotCompared(_("torch's value has another shape or dtype"))
-            arguments.append(to_tvm(value))
+            arguments[variable] = value
         results = list(leaves_of(self._lowered.nodes[name].value))
+        if not bindings:
+            # It is the value of another node.
+            if arguments.keys() != set(results):
+                return None
+            return TranslatedRun(tuple(arguments[each] for each in results), {})
         with self._stages.loaded.environment():
             built = recorded_build(self._module(bindings, given, results), self._stages.target)
         with self._stages.running():
-            outputs = Execution(built.built.executable, "main", arguments).outputs(0)
+            outputs = Execution(built.built.executable, "main", [*arguments.values()]).outputs(0)
         return TranslatedRun(outputs, built.tensorir)
 
     def _module(

@@ -23,7 +23,6 @@ from lowerscope.core.run.compare.node_comparison import (
     NotCompared,
     Part,
     fields_of,
-    has_type,
     torch_tensor,
 )
 from lowerscope.core.run.compare.verdicts import difference
@@ -64,11 +63,9 @@ def _with_cause(
     cause: Callable[[KeptRun, Sequence[NodeRun], str], Cause | None],
 ) -> tuple[RunRecord, Sequence[NodeRun]]:
     """Return a run with the node where its difference starts, if that is not told by its calls."""
-    if record.verdict not in ("rounding", "differ") or kept is None or kept.parts is None:
+    if record.verdict not in _JUDGED or kept is None or kept.parts is None:
         return record, nodes
     name = first_difference(nodes).removeprefix("fx:") if record.verdict == "differ" else ""
-    if record.sizes and not name:
-        return record, nodes
     found = cause(kept, nodes, name)
     if found is None:
         return record, nodes
@@ -84,7 +81,11 @@ def _with_cause(
         else each
         for each in nodes
     ]
-    return (_as_differing(record, found.node) if record.verdict == "rounding" else record), nodes
+    return (record if record.verdict == "differ" else _as_differing(record, found.node)), nodes
+
+
+_JUDGED = ("match", "rounding", "differ")
+"""Verdicts on values that were compared."""
 
 
 def _as_cause(in_run: Found | None, alone: Found) -> Found:
@@ -95,19 +96,26 @@ def _as_cause(in_run: Found | None, alone: Found) -> Found:
 
 
 def _as_differing(record: RunRecord, name: str) -> RunRecord:
-    """Return a run that differs by rounding as one that differs, by a node."""
+    """Return a run that matches, or differs by rounding, as one that differs, by a node."""
     outputs = tuple(
         msgspec.structs.replace(each, verdict="differ", matches=False)
-        if each.verdict == "rounding"
+        if each.verdict == record.verdict
         else each
         for each in record.outputs
     )
-    reason = _(
-        "{node} differs by more than rounding on torch's inputs, which the rounding of the whole "
-        "model hides: {reason}",
-        node=name,
-        reason=record.reason,
-    )
+    if record.verdict == "match":
+        reason = _(
+            "{node} differs by more than rounding on torch's inputs, which the tolerance of the "
+            "outputs hides",
+            node=name,
+        )
+    else:
+        reason = _(
+            "{node} differs by more than rounding on torch's inputs, which the rounding of the "
+            "whole model hides: {reason}",
+            node=name,
+            reason=record.reason,
+        )
     return msgspec.structs.replace(record, verdict="differ", reason=reason, outputs=outputs)
 
 
@@ -227,23 +235,13 @@ def _is_choice(kept: KeptRun, name: str) -> bool:
             if not isinstance(step, int) or step >= len(expected.items):
                 return False
             expected = expected.items[step]
-        ours = _value(kept, part)
+        ours = kept.value(part)
         if ours is None or expected.shape is None:
             return False
         is_exact = not (ours.is_floating_point() or ours.is_complex())
         if is_exact or tuple(ours.shape) != expected.shape:
             return True
     return False
-
-
-def _value(kept: KeptRun, part: Part) -> torch.Tensor | None:
-    """Return TVM's value; ``None`` if it is not known, or has another type after the passes."""
-    call, item = part.source
-    written = kept.values.calls[call].written if call in kept.values.calls else ()
-    if item >= len(written) or call in kept.unread:
-        return None
-    value = written[item].value
-    return value if value is None or has_type(value, part.type) else None
 
 
 def _ties_where_torch_follows(
@@ -270,7 +268,7 @@ def _ties_where_torch_follows(
             try:
                 value = interpreter.run_node(node)
                 parts = kept.parts.of.get(node.name, ())
-                ours = {part.path: _value(kept, part) for part in parts}
+                ours = {part.path: kept.value(part) for part in parts}
 
                 def agree(value: Any, ours: Any = ours, parts: Sequence[Part] = parts) -> bool:
                     return all(

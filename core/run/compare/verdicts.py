@@ -242,7 +242,7 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
         )
     tolerance = tolerance_for(expected.dtype, tolerances)
     largest = farthest = gaps = sizes = 0.0
-    outside, finite, not_finite = 0, 0, NotFinite()
+    outside, finite, unequal, not_finite = 0, 0, 0, NotFinite()
     ours, theirs = actual.reshape(-1), expected.reshape(-1)
     for start in range(0, ours.numel(), CHUNK):
         a, b = ours[start : start + CHUNK], theirs[start : start + CHUNK]
@@ -251,11 +251,13 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
             each = elements(a, b, tolerance)
             not_finite.count(a, b, each.same)
             finite += int(each.finite.sum())
-            found = float(each.gap.max()), float(each.relative.max()), int(each.outside.sum()), 0, 0
+            errors = float(each.gap.max()), float(each.relative.max()), int(each.outside.sum())
+            found = (*errors, 0.0, 0.0, 0)
         else:
             finite += a.numel()
         largest, farthest = max(largest, found[0]), max(farthest, found[1])
-        outside, gaps, sizes = outside + found[2], gaps + found[3], sizes + found[4]
+        outside, unequal = outside + found[2], unequal + found[5]
+        gaps, sizes = gaps + found[3], sizes + found[4]
     count = actual.numel()
     said = ""
     if outside:
@@ -278,7 +280,8 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
         finite=finite,
         not_finite=not_finite.text,
         not_finite_count=count - finite,
-        is_far=sizes > 0 and math.sqrt(gaps / sizes) > _far_from(expected.dtype),
+        # Equal elements, such as those of a mask, may be large.
+        is_far=sizes > 0 and gaps / count > sizes / unequal * _far_from(expected.dtype) ** 2,
     )
 
 
@@ -290,16 +293,17 @@ def _far_from(dtype: torch.dtype) -> float:
 HALVES = (torch.bfloat16, torch.float16)
 """The dtypes whose values are summed in float32."""
 
-_FAR_SUMMED = 8
+_FAR_SUMMED = 16
 """Roundings of values that are summed in their own dtype, such as float32, that are usual."""
 
 
 def _finite_difference(
     actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance
-) -> tuple[float, float, int, float, float] | None:
+) -> tuple[float, float, int, float, float, int] | None:
     """Return the figures of `elements` in fewer steps; ``None`` unless all values are finite.
 
-    The last are the sums of the squares of the differences, and of the reference.
+    The last are the sums of the squares of the differences and, where there is one, of the
+    reference, and the number of differences.
     """
     # A model may return a parameter.
     size = expected.detach().to(torch.float64, copy=True)
@@ -308,7 +312,9 @@ def _finite_difference(
     if not math.isfinite(largest):
         return None
     size.abs_()
-    squares = float(gap.dot(gap)), float(size.dot(size))
+    is_unequal = gap > 0
+    unequal = size * is_unequal
+    squares = float(gap.dot(gap)), float(unequal.dot(unequal)), int(is_unequal.sum())
     outside = int(torch.count_nonzero(gap > tolerance.atol + tolerance.rtol * size))
     size.masked_fill_(size <= tolerance.atol, torch.inf)
     return largest, float(gap.div_(size).max()), outside, *squares
@@ -546,6 +552,12 @@ def against_float64(
         return None
     ours, theirs = (actual.to(kind) - right).abs(), (expected.to(kind) - right).abs()
     size, noise = right.abs(), exact.noise
+    largest = _largest(ours), _largest(theirs)
+    # What both sides have exactly, such as a mask, may be large.
+    rounded = (ours > 0) | (theirs > 0)
+    if bool(rounded.any()):
+        ours, theirs, size = ours[rounded], theirs[rounded], size[rounded]
+        noise = None if noise is None else noise[rounded]
     # An output not computed in float32 has no room for a constant of float32.
     is_half = coarsest in HALVES
     own = torch.finfo(expected.dtype).eps
@@ -561,8 +573,8 @@ def against_float64(
             as_far * measured(theirs), grown * least
         )
     return AgainstFloat64(
-        tvm=_largest(ours),
-        torch=_largest(theirs),
+        tvm=largest[0],
+        torch=largest[1],
         ratio=_mean(ours) / max(_mean(theirs), 1e-300),
         decides=own > _FINEST and _mean(theirs) <= max(known, grown * usually),
         is_rounding=is_rounding,
