@@ -231,7 +231,7 @@ def run_all(
             watched.kept,
             recipe.tolerances,
             progress.check,
-            partial(cause_of, stages, recipe.tolerances, progress.check),
+            partial(cause_of, stages, recipe.tolerances, progress),
         )
     # A node off the path to the outputs, such as an unread state, is no difference of the run.
     first = first_difference(nodes) if record.verdict in FAILING else ""

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 import tvm
-from torch import fx
 from tvm import relax
 from tvm.relax.analysis import free_vars
 
@@ -27,6 +26,7 @@ from lowerscope.core.lowering.partial_module import leaves_of
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.lowering.values import held_from
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.run_records import COMPARED, NodeRun
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
@@ -46,7 +46,6 @@ from lowerscope.core.run.compare.verdicts import (
     beside_float64,
     beyond_rounding,
     difference,
-    has_usual_tolerance,
 )
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.run.float64 import Float64Nodes, rounding_of_sums
@@ -54,6 +53,7 @@ from lowerscope.core.run.implementations import coarsest_of
 from lowerscope.core.run.kept_run import KeptRun
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.stages import Stages
+from lowerscope.core.tracing.tracing import TracedModel
 
 MOST = 12
 """Most nodes that are computed again."""
@@ -73,7 +73,7 @@ class Cause:
 def cause_of(
     stages: Stages,
     tolerances: Tolerances,
-    check: Callable[[], None],
+    progress: Progress,
     kept: KeptRun,
     nodes: Sequence[NodeRun],
     first: str,
@@ -81,17 +81,18 @@ def cause_of(
     """Return the node where a difference starts; ``None`` if it is not known better.
 
     Args:
-        check: Called before each node; may raise to cancel.
         first: The first node whose value differs in the run; empty for none.
     """
     traced = kept.traced
     assert traced is not None
-    graph = traced.graph_module.graph
-    leading = names_before(graph, first)
+    leading = names_before(traced, first)
     runs = {each.id.removeprefix("fx:"): each for each in nodes}
-    again = _Again(stages, kept, tolerances)
     suspects = [each for each in leading if each in runs and _is_suspect(kept, each)]
-    ratios = again.ratios(suspects, check)
+    if not suspects and not first:
+        return None
+    progress.report(_("Looking for the node where the difference starts"))
+    again = _Again(stages, kept, tolerances, is_differing=bool(first))
+    ratios = again.ratios(suspects, progress.check)
     if first and first not in ratios:
         ratios[first] = math.inf
     worst = sorted(ratios, key=lambda name: -ratios[name])[:MOST]
@@ -103,7 +104,7 @@ def cause_of(
     again.expect(groups)
     for name, members in groups.items():
         for member in members if len(members) > 1 else ():
-            check()
+            progress.check()
             found = again.translated(member)
             if found is not None and found.status == "differs":
                 last = again.translated(name)
@@ -116,15 +117,18 @@ def cause_of(
     return None
 
 
-def names_before(graph: fx.Graph, first: str = "") -> list[str]:
+def names_before(traced: TracedModel, first: str = "") -> list[str]:
     """Return the names of the nodes that a node, or else the outputs, depends on, with its own."""
-    found: set[fx.Node] = set()
-    for node in reversed(graph.nodes):
-        if node.name == first or node in found:
-            found.update((node, *node.all_input_nodes))
-        elif node.op == "output" and not first:
-            found.update(node.all_input_nodes)
-    return [each.name for each in graph.nodes if each in found]
+    found: set[str] = set()
+    nodes = traced.graph_module.graph.nodes
+    for node in reversed(nodes):
+        is_read = node.name in found or not found.isdisjoint(traced.mutations.get(node.name, ()))
+        if is_read or node.name == first:
+            found.add(node.name)
+        elif node.op != "output" or first:
+            continue
+        found.update(each.name for each in node.all_input_nodes)
+    return [each.name for each in nodes if each.name in found]
 
 
 def _is_suspect(kept: KeptRun, name: str) -> bool:
@@ -138,10 +142,17 @@ def _together(run: NodeRun) -> set[str]:
 
 
 class _Again:
-    """The nodes of a run, computed once more on torch's inputs."""
+    """The nodes of a run, computed once more on torch's inputs.
 
-    def __init__(self, stages: Stages, kept: KeptRun, tolerances: Tolerances) -> None:
+    Args:
+        is_differing: Whether the outputs differ. If not, a node does by float64 alone.
+    """
+
+    def __init__(
+        self, stages: Stages, kept: KeptRun, tolerances: Tolerances, *, is_differing: bool
+    ) -> None:
         assert stages.lowered is not None
+        self._is_differing = is_differing
         self._kept, self._tolerances = kept, tolerances
         self._nodes = TranslatedNodes(stages, stages.lowered)
         self._coarsest = coarsest = coarsest_of(stages, kept.inputs)
@@ -186,9 +197,12 @@ class _Again:
         found: list[Compared] = []
         for part in kept.parts.of[name]:
             ours, right = kept.value(part), whole.in_run(name, part.path)
+            try:
+                theirs = torch_tensor(self._values.of(name), part)
+            except (NotCompared, *TORCH_ERRORS):
+                return []
             if ours is None or right is None:
                 return []
-            theirs = torch_tensor(self._values.of(name), part)
             found.append((ours, theirs, replace(right, value=held_from(right.value))))
         return found
 
@@ -282,13 +296,14 @@ class _Again:
     ) -> Difference:
         with one_torch_thread():
             found = difference(actual, expected, self._tolerances)
-        if exact is None:
-            return found
-        if not found.matches:
-            return beside_float64(found, actual, expected, exact, self._tolerances)
-        if not has_usual_tolerance((exact.coarsest, expected.dtype), self._tolerances):
-            return found
-        return beyond_rounding(found, actual, expected, exact)
+        if exact is not None and not found.matches:
+            found = beside_float64(found, actual, expected, exact, self._tolerances)
+        elif exact is not None:
+            found = beyond_rounding(found, actual, expected, exact, self._tolerances)
+        if found.verdict == "differ" and not self._is_differing:
+            seen = None if exact is None else against_float64(actual, expected, exact)
+            return found if seen is not None and seen.decides else replace(found, matches=True)
+        return found
 
 
 Compared = tuple[torch.Tensor, torch.Tensor, Exact | None]
@@ -334,11 +349,14 @@ class TranslatedNodes:
 
     def reads(self, name: str) -> tuple[str, ...]:
         """Return the nodes whose values a node is given."""
-        _bindings, given = self._parts(name)
+        _bindings, given = self._parts(name) or ([], {})
         return tuple(dict.fromkeys(each.node for each in given.values()))
 
-    def _parts(self, name: str) -> tuple[list[Any], dict[Any, Part]]:
-        """Return the bindings that compute a node, and the tensors of others that they read."""
+    def _parts(self, name: str) -> tuple[list[Any], dict[Any, Part]] | None:
+        """Return the bindings that compute a node, and the tensors of others that they read.
+
+        ``None`` if they read something that is no node's value.
+        """
         node = self._lowered.nodes[name]
         own = set(node.bindings)
         needed: set[int] = set()
@@ -358,21 +376,21 @@ class TranslatedNodes:
                 needed.add(place)
                 waiting.extend(free_vars(self._bindings[place].value))
             else:
-                raise NotCompared(_("no node gives one of its inputs"))
+                return None
         return [self._bindings[place] for place in sorted(needed)], given
 
     def run(self, name: str, values: TorchValues) -> TranslatedRun | None:
-        """Run a node on torch's values; ``None`` if it has none.
+        """Run a node on torch's values; ``None`` if that is not possible.
 
-        Raises `NotCompared` if torch has other values, and a `LowerscopeError` if it fails.
+        Raises `NotCompared` if torch has no such values, and a `LowerscopeError` if it fails.
         """
-        bindings, given = self._parts(name)
-        arguments = {}
-        for variable, part in given.items():
-            value = torch_tensor(values.of(part.node), part)
-            if not has_type(value, part.type):
-                raise NotCompared(_("torch's value has another shape or dtype"))
-            arguments[variable] = value
+        found = self._parts(name)
+        if found is None:
+            return None
+        bindings, given = found
+        arguments = {key: torch_tensor(values.of(part.node), part) for key, part in given.items()}
+        if not all(has_type(arguments[key], part.type) for key, part in given.items()):
+            return None
         results = list(leaves_of(self._lowered.nodes[name].value))
         if not bindings:
             # It is the value of another node.

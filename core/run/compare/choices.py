@@ -134,7 +134,7 @@ def _with_wrong_nodes(
         each.id.removeprefix("fx:")
         for each in nodes
         if each.own_status == "differs" and each.status in ("rounding", "differs")
-    }.intersection(names_before(kept.traced.graph_module.graph))
+    }.intersection(names_before(kept.traced))
     if not wrong:
         return record, nodes
     first = next(each for each in kept.traced.graph_module.graph.nodes if each.name in wrong)

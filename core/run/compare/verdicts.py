@@ -494,14 +494,21 @@ def beside_float64(
 
 
 def beyond_rounding(
-    found: Difference, actual: torch.Tensor, expected: torch.Tensor, exact: Exact
+    found: Difference,
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    exact: Exact,
+    tolerances: Tolerances,
 ) -> Difference:
     """Tell a fault from rounding where a tensor is within the tolerance.
 
-    See `against_float64`. Where float64 decides nothing, the tensor matches.
+    See `against_float64`. Where it decides nothing, or the user has set the tolerance, the tensor
+    matches.
     """
     seen = against_float64(actual, expected, exact)
     if seen is None or seen.is_rounding or not seen.decides:
+        return found
+    if not has_usual_tolerance((exact.coarsest, expected.dtype), tolerances):
         return found
     errors = ExactErrors(tvm=seen.tvm, torch=seen.torch, is_rounding=False)
     reason = _("within the tolerance, but {errors}", errors=exact_text(errors))
