@@ -6,7 +6,7 @@ be within the rounding of the whole model though a node does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,20 +72,27 @@ def _with_cause(
     kept.found_alone = {**kept.found_alone, **found.alone}
     wrong = found.alone[found.node]
     kept.in_run = {**kept.in_run, found.node: _as_cause(kept.in_run.get(found.node), wrong)}
-    names = {f"fx:{each}": each for each in found.alone}
-    nodes = [
-        msgspec.structs.replace(
-            each, **fields_of(kept.in_run.get(names[each.id]), found.alone[names[each.id]])
-        )
-        if each.id in names
-        else each
-        for each in nodes
-    ]
+    fields = dict(_fields_by_entity(kept, found.alone))
+    nodes = [msgspec.structs.replace(each, **fields.get(each.id, {})) for each in nodes]
     return (record if record.verdict == "differ" else _as_differing(record, found.node)), nodes
 
 
 _JUDGED = ("match", "rounding", "differ")
 """Verdicts on values that were compared."""
+
+
+def _fields_by_entity(
+    kept: KeptRun, alone: Mapping[str, Found]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the ids of nodes, and of the bindings that are their values, with what is found."""
+    for name, found in alone.items():
+        fields = fields_of(kept.in_run.get(name), found)
+        yield f"fx:{name}", fields
+        binding = None
+        if kept.owners is not None and kept.owners.nodes[name].bindings:
+            binding = kept.owners.binding_of(kept.owners.nodes[name].value)
+        if binding is not None:
+            yield binding, fields
 
 
 def _as_cause(in_run: Found | None, alone: Found) -> Found:

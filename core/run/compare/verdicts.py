@@ -559,7 +559,8 @@ def against_float64(
         return None
     ours, theirs = (actual.to(kind) - right).abs(), (expected.to(kind) - right).abs()
     size, noise = right.abs(), exact.noise
-    largest = _largest(ours), _largest(theirs)
+    largest, far = (_largest(ours), _largest(theirs)), _mean(theirs)
+    known = max(tolerance_for(coarsest, Tolerances()).rtol, _KNOWN) * _mean(size)
     # What both sides have exactly, such as a mask, may be large.
     rounded = (ours > 0) | (theirs > 0)
     if bool(rounded.any()):
@@ -572,7 +573,6 @@ def against_float64(
     as_far = _AS_FAR if is_half else _AS_FAR_SUMMED
     usually = 0.0 if noise is None else _usual_size(noise)
     grown = as_far + _OF_SUMS * exact.sums / unit
-    known = max(tolerance_for(coarsest, Tolerances()).rtol, _KNOWN) * _mean(size)
     is_rounding = True
     for measured, times in ((_mean, 1.0), (_largest, _LARGEST)):
         least = max(unit * measured(size), times * usually)
@@ -583,7 +583,7 @@ def against_float64(
         tvm=largest[0],
         torch=largest[1],
         ratio=_mean(ours) / max(_mean(theirs), 1e-300),
-        decides=own > _FINEST and _mean(theirs) <= max(known, grown * usually),
+        decides=own > _FINEST and far <= max(known, grown * usually),
         is_rounding=is_rounding,
     )
 
