@@ -179,8 +179,8 @@ class _Again:
             check()
             run = kept.found_alone[name]
             seen = self._alone(name) if run.status in COMPARED else self._in_run(name, whole)
-            errors = [each for each in (against_float64(*each) for each in seen if each[2]) if each]
-            ratio = max((each.ratio for each in errors if each.decides), default=0.0)
+            errors = [against_float64(*each, right) for *each, right in seen if right is not None]
+            ratio = max((each.ratio for each in errors if each and each.decides), default=0.0)
             if run.status == "differs":
                 found[name] = math.inf
             elif ratio > _LESS_ACCURATE:
