@@ -179,7 +179,7 @@ class _Again:
             check()
             run = kept.found_alone[name]
             seen = self._alone(name) if run.status in COMPARED else self._in_run(name, whole)
-            errors = [against_float64(*each, right) for *each, right in seen if right is not None]
+            errors = [against_float64(ours, theirs, right) for ours, theirs, right in seen if right]
             ratio = max((each.ratio for each in errors if each and each.decides), default=0.0)
             if run.status == "differs":
                 found[name] = math.inf
