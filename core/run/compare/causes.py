@@ -25,7 +25,7 @@ from lowerscope.core.lowering.builder import functions_of
 from lowerscope.core.lowering.partial_module import leaves_of
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.lowering.values import held_from
-from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.run_records import COMPARED, NodeRun
 from lowerscope.core.model.texts import _
@@ -177,11 +177,12 @@ class _Again:
         found: dict[str, float] = {}
         for name in names:
             check()
-            run = kept.found_alone[name]
-            seen = self._alone(name) if run.status in COMPARED else self._in_run(name, whole)
+            run = kept.found_alone.get(name)
+            is_alone = run is not None and run.status in COMPARED
+            seen = self._alone(name) if is_alone else self._in_run(name, whole)
             errors = [against_float64(ours, theirs, right) for ours, theirs, right in seen if right]
             ratio = max((each.ratio for each in errors if each and each.decides), default=0.0)
-            if run.status == "differs":
+            if run is not None and run.status == "differs":
                 found[name] = math.inf
             elif ratio > _LESS_ACCURATE:
                 found[name] = ratio
@@ -265,7 +266,7 @@ class _Again:
             ran = self._nodes.run(name, self._values)
             value = self._values.of(name)
             expected = [torch_tensor(value, each) for each in self._nodes.of(name)]
-        except (NotCompared, LowerscopeError, *TORCH_ERRORS):
+        except (NotCompared, LowerscopeError, *TORCH_ERRORS, *TVM_ERRORS):
             return None
         if ran is None:
             return None
@@ -400,7 +401,7 @@ class TranslatedNodes:
         with self._stages.loaded.environment():
             built = recorded_build(self._module(bindings, given, results), self._stages.target)
         with self._stages.running():
-            outputs = Execution(built.built.executable, "main", [*arguments.values()]).outputs(0)
+            outputs = Execution(built.built.executable, "main", [*arguments.values()]).outputs()
         return TranslatedRun(outputs, built.tensorir)
 
     def _module(
