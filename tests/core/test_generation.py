@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from lowerscope.core.export.reproducing import reproduction
+from lowerscope.core.files.pipelines_and_schedules import PRESETS, with_pipeline
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import GenerationQuery, RunQuery
 from lowerscope.core.model.recipe import Dimension, Extension, Recipe, Source
@@ -184,11 +185,15 @@ def test_the_step_is_a_model_of_its_own(pipeline: Pipeline) -> None:
     assert pipeline.answer(GenerationQuery(whole, TOKENS)).same == TOKENS
 
 
-def test_a_fault_that_begins_at_a_position_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
+@pytest.mark.parametrize("preset", ["legalise", "optimise-cpu"])
+def test_a_fault_that_begins_at_a_position_is_named(
+    pipeline: Pipeline, tmp_path: Path, preset: str
+) -> None:
     file = tmp_path / "clamped.py"
     file.write_text(CLAMPED)
     rules = (Extension(path=str(file), kind="rules"),)
-    faulty = recipe("Grows", extensions=rules, tracer="export")
+    steps = next(each.steps for each in PRESETS if each.name == preset)
+    faulty = with_pipeline(recipe("Grows", extensions=rules, tracer="export"), steps)
     record = pipeline.answer(GenerationQuery(faulty, TOKENS))
     assert record.verdict == "differ"
     assert record.fault is not None
