@@ -31,6 +31,7 @@ from lowerscope.core.model.queries import GenerationQuery, answers
 from lowerscope.core.model.recipe import InputSpec, Recipe
 from lowerscope.core.model.run_records import FAILING, first_difference
 from lowerscope.core.model.texts import _, _n
+from lowerscope.core.run.compare.causes import cause_of
 from lowerscope.core.run.execution import Execution, copied, named_results
 from lowerscope.core.run.implementations import check_callable, judge_run
 from lowerscope.core.run.node_runs import node_runs
@@ -412,17 +413,20 @@ class _Generation:
         """Return the node where a call differs, on torch's inputs."""
         self._job.report(_("Looking for the node where token {n} differs", n=index + 1))
         found = node_runs(stages, stages.recipe, call.values, self._job, repeats=1)
-        node = first_difference(found.nodes)
+        node = first_difference(found.nodes).removeprefix("fx:")
+        if node and found.kept is not None:
+            tolerances = stages.recipe.tolerances
+            cause = cause_of(stages, tolerances, self._job, found.kept, found.nodes, node)
+            node = node if cause is None else cause.node
         fault = TokenFault(token=index, entry=_entry(stages), reason=run.reason)
         traced = stages.traced
         if not node or traced is None:
             return fault
-        name = node.removeprefix("fx:")
-        line = traced.lines.get(name)
+        line = traced.lines.get(node)
         return msgspec.structs.replace(
             fault,
-            node=node,
-            layer=traced.modules.get(name, ""),
+            node=f"fx:{node}",
+            layer=traced.modules.get(node, ""),
             where="" if line is None else f"{PurePath(line.file).name}:{line.line}",
         )
 

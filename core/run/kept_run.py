@@ -60,6 +60,7 @@ from lowerscope.core.run.compare.node_comparison import (
     NodesAlone,
     NotCompared,
     Part,
+    has_type,
     torch_tensor,
 )
 from lowerscope.core.run.compare.tensor_values import (
@@ -274,6 +275,15 @@ class KeptRun:
     seed: int = 0
     _looked_at: dict[TensorPlace, _Sides] = field(default_factory=dict)
 
+    def value(self, part: Part) -> torch.Tensor | None:
+        """Return the value of a part; ``None`` if it is not known, or has another type now."""
+        call, item = part.source
+        written = self.values.calls[call].written if call in self.values.calls else ()
+        if item >= len(written) or call in self.unread:
+            return None
+        value = written[item].value
+        return value if value is None or has_type(value, part.type) else None
+
     def comparison(self, place: TensorPlace, tolerances: Tolerances) -> Comparison:
         """Return the comparison of a tensor with torch's: see `core.run.compare.tensor_values`.
 
@@ -297,6 +307,11 @@ class KeptRun:
                 reason = judged.reason or found.reason
                 found = msgspec.structs.replace(
                     found, verdict="rounding", matches=True, reason=reason
+                )
+            if found.verdict == "match" and judged is not None and judged.matches is False:
+                reason = judged.reason
+                found = msgspec.structs.replace(
+                    found, verdict="differ", matches=False, reason=reason
                 )
             return msgspec.structs.replace(found, items=sides.items)
         known = sides.found if sides.found is not None and sides.items == 1 else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -49,6 +50,7 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.run.calls import BoundCall, CallsOf, Owners
+from lowerscope.core.run.compare.causes import cause_of
 from lowerscope.core.run.compare.choices import corrected
 from lowerscope.core.run.compare.verdicts import Verdict
 from lowerscope.core.run.execution import Execution, named_results, other_outputs
@@ -224,7 +226,12 @@ def run_all(
         calls = with_hand_overs(stages, values, watched.calls)
         record = record_of(runs, stages, built)
         record, nodes = corrected(
-            record, watched.nodes, watched.kept, recipe.tolerances, progress.check
+            record,
+            watched.nodes,
+            watched.kept,
+            recipe.tolerances,
+            progress.check,
+            partial(cause_of, stages, recipe.tolerances, progress),
         )
     # A node off the path to the outputs, such as an unread state, is no difference of the run.
     first = first_difference(nodes) if record.verdict in FAILING else ""

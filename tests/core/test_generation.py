@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from lowerscope.core.export.reproducing import reproduction
+from lowerscope.core.files.pipelines_and_schedules import PRESETS, with_pipeline
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import GenerationQuery, RunQuery
 from lowerscope.core.model.recipe import Dimension, Extension, Recipe, Source
@@ -197,6 +198,31 @@ def test_a_fault_that_begins_at_a_position_is_named(pipeline: Pipeline, tmp_path
     assert record.fault.node == "fx:embedding_1"
     assert record.fault.layer == "positions"
     assert record.fault.where.startswith("cached_models.py:")
+
+
+DOUBLED = """
+import torch
+from tvm import relax
+from lowerscope.core.rules import Refused, rule
+
+@rule(torch.ops.aten.matmul.default)
+def doubled(builder, node, x, y):
+    if node.name != "matmul":
+        raise Refused("it is another one")
+    product = node.built_in(x, y)
+    return builder.emit(relax.op.add(product, product))
+"""
+
+
+def test_a_fault_inside_a_fused_call_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
+    file = tmp_path / "doubled.py"
+    file.write_text(DOUBLED)
+    rules = (Extension(path=str(file), kind="rules"),)
+    steps = next(each.steps for each in PRESETS if each.name == "optimise-cpu")
+    faulty = with_pipeline(recipe("Grows", extensions=rules, tracer="export"), steps)
+    record = pipeline.answer(GenerationQuery(faulty, 3))
+    assert record.fault is not None
+    assert record.fault.node == "fx:matmul"
 
 
 def test_a_range_that_ends_before_the_tokens_is_named(pipeline: Pipeline) -> None:

@@ -6,7 +6,7 @@ be within the rounding of the whole model though a node does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,14 +14,15 @@ import msgspec
 import torch
 from torch import fx
 
-from lowerscope.core.model.run_records import NodeRun, RunRecord, first_difference
+from lowerscope.core.model.run_records import COMPARED, NodeRun, RunRecord, first_difference
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
+from lowerscope.core.run.compare.causes import Cause, names_before
 from lowerscope.core.run.compare.node_comparison import (
     Found,
     NotCompared,
     Part,
-    has_type,
+    fields_of,
     torch_tensor,
 )
 from lowerscope.core.run.compare.verdicts import difference
@@ -43,13 +44,86 @@ def corrected(
     kept: KeptRun | None,
     tolerances: Tolerances,
     check: Callable[[], None],
+    cause: Callable[[KeptRun, Sequence[NodeRun], str], Cause | None],
 ) -> tuple[RunRecord, Sequence[NodeRun]]:
     """Return a run, and its nodes, with the verdict that the nodes give it.
 
     `check`: called before each node; may raise to cancel.
+    `cause`: looks for the node where a difference starts: see `causes.cause_of`.
     """
     with_wrong, found = _with_wrong_nodes(record, nodes, kept)
-    return _with_choices(with_wrong, found, kept, tolerances, check, record.reason)
+    with_cause, found = _with_cause(with_wrong, found, kept, cause)
+    return _with_choices(with_cause, found, kept, tolerances, check, record.reason)
+
+
+def _with_cause(
+    record: RunRecord,
+    nodes: Sequence[NodeRun],
+    kept: KeptRun | None,
+    cause: Callable[[KeptRun, Sequence[NodeRun], str], Cause | None],
+) -> tuple[RunRecord, Sequence[NodeRun]]:
+    """Return a run with the node where its difference starts, if that is not told by its calls."""
+    if record.verdict not in _JUDGED or kept is None or kept.parts is None:
+        return record, nodes
+    name = first_difference(nodes).removeprefix("fx:") if record.verdict == "differ" else ""
+    found = cause(kept, nodes, name)
+    if found is None:
+        return record, nodes
+    kept.found_alone = {**kept.found_alone, **found.alone}
+    wrong = found.alone[found.node]
+    kept.in_run = {**kept.in_run, found.node: _as_cause(kept.in_run.get(found.node), wrong)}
+    fields = dict(_fields_by_entity(kept, found.alone))
+    nodes = [msgspec.structs.replace(each, **fields.get(each.id, {})) for each in nodes]
+    return (record if record.verdict == "differ" else _as_differing(record, found.node)), nodes
+
+
+_JUDGED = ("match", "rounding", "differ")
+"""Verdicts on values that were compared."""
+
+
+def _fields_by_entity(
+    kept: KeptRun, alone: Mapping[str, Found]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the ids of nodes, and of the bindings that are their values, with what is found."""
+    for name, found in alone.items():
+        fields = fields_of(kept.in_run.get(name), found)
+        yield f"fx:{name}", fields
+        binding = None
+        if kept.owners is not None and kept.owners.nodes[name].bindings:
+            binding = kept.owners.binding_of(kept.owners.nodes[name].value)
+        if binding is not None:
+            yield binding, fields
+
+
+def _as_cause(in_run: Found | None, alone: Found) -> Found:
+    """Return what is found of a node in the run, as it is the cause of the difference."""
+    if in_run is None or in_run.status not in COMPARED:
+        return alone
+    return replace(in_run, status="differs", reason=in_run.reason or alone.reason)
+
+
+def _as_differing(record: RunRecord, name: str) -> RunRecord:
+    """Return a run that matches, or differs by rounding, as one that differs, by a node."""
+    outputs = tuple(
+        msgspec.structs.replace(each, verdict="differ", matches=False)
+        if each.verdict == record.verdict
+        else each
+        for each in record.outputs
+    )
+    if record.verdict == "match":
+        reason = _(
+            "{node} differs by more than rounding on torch's inputs, which the tolerance of the "
+            "outputs hides",
+            node=name,
+        )
+    else:
+        reason = _(
+            "{node} differs by more than rounding on torch's inputs, which the rounding of the "
+            "whole model hides: {reason}",
+            node=name,
+            reason=record.reason,
+        )
+    return msgspec.structs.replace(record, verdict="differ", reason=reason, outputs=outputs)
 
 
 def _with_wrong_nodes(
@@ -67,7 +141,7 @@ def _with_wrong_nodes(
         each.id.removeprefix("fx:")
         for each in nodes
         if each.own_status == "differs" and each.status in ("rounding", "differs")
-    } & _names_read(kept.traced.graph_module.graph)
+    }.intersection(names_before(kept.traced))
     if not wrong:
         return record, nodes
     first = next(each for each in kept.traced.graph_module.graph.nodes if each.name in wrong)
@@ -75,34 +149,13 @@ def _with_wrong_nodes(
         name: replace(found, status="differs") if name in wrong else found
         for name, found in kept.in_run.items()
     }
-    outputs = tuple(
-        msgspec.structs.replace(each, verdict="differ", matches=False)
-        if each.verdict == "rounding"
-        else each
-        for each in record.outputs
-    )
-    reason = _(
-        "{node} differs by more than rounding on torch's inputs, which the rounding of the whole "
-        "model hides: {reason}",
-        node=first.name,
-        reason=record.reason,
-    )
-    record = msgspec.structs.replace(record, verdict="differ", reason=reason, outputs=outputs)
+    record = _as_differing(record, first.name)
     return record, [
         msgspec.structs.replace(each, status="differs", matches=False)
         if each.id.removeprefix("fx:") in wrong
         else each
         for each in nodes
     ]
-
-
-def _names_read(graph: fx.Graph) -> set[str]:
-    """Return the names of the nodes that the outputs depend on."""
-    found: set[fx.Node] = set()
-    for node in reversed(graph.nodes):
-        if node.op == "output" or node in found:
-            found.update(node.all_input_nodes)
-    return {each.name for each in found}
 
 
 def _with_choices(
@@ -189,23 +242,13 @@ def _is_choice(kept: KeptRun, name: str) -> bool:
             if not isinstance(step, int) or step >= len(expected.items):
                 return False
             expected = expected.items[step]
-        ours = _value(kept, part)
+        ours = kept.value(part)
         if ours is None or expected.shape is None:
             return False
         is_exact = not (ours.is_floating_point() or ours.is_complex())
         if is_exact or tuple(ours.shape) != expected.shape:
             return True
     return False
-
-
-def _value(kept: KeptRun, part: Part) -> torch.Tensor | None:
-    """Return TVM's value; ``None`` if it is not known, or has another type after the passes."""
-    call, item = part.source
-    written = kept.values.calls[call].written if call in kept.values.calls else ()
-    if item >= len(written) or call in kept.unread:
-        return None
-    value = written[item].value
-    return value if value is None or has_type(value, part.type) else None
 
 
 def _ties_where_torch_follows(
@@ -232,7 +275,7 @@ def _ties_where_torch_follows(
             try:
                 value = interpreter.run_node(node)
                 parts = kept.parts.of.get(node.name, ())
-                ours = {part.path: _value(kept, part) for part in parts}
+                ours = {part.path: kept.value(part) for part in parts}
 
                 def agree(value: Any, ours: Any = ours, parts: Sequence[Part] = parts) -> bool:
                     return all(

@@ -47,7 +47,8 @@ from lowerscope.core.tracing.tracing import TracedModel
 class Found:
     """Distance of a node's value from torch's, over its tensors.
 
-    ``together`` has the names of other nodes that had to be run with it.
+    ``together`` has the names of other nodes that had to be run with it. ``is_far`` as in
+    `Difference`.
     """
 
     status: NodeStatus
@@ -57,6 +58,7 @@ class Found:
     not_finite: str = ""
     together: tuple[str, ...] = ()
     exact: ExactErrors | None = None
+    is_far: bool = False
 
     @property
     def verdict(self) -> OutputVerdict | None:
@@ -181,7 +183,7 @@ def has_type(actual: torch.Tensor, kind: Any) -> bool:
 def _parts(node: NodeLowering, owners: Owners) -> Iterator[Part]:
     """Yield the tensors of a node's value, with the calls that compute them."""
     is_empty = True
-    for path, value, member in _tensors(node.value, ()):
+    for path, value, member in tensors_of(node.value, ()):
         is_empty = False
         binding = owners.binding_of(value)
         if binding is None:
@@ -210,16 +212,16 @@ def _random_nodes(lowered: LoweredModel, traced: TracedModel) -> Mapping[str, Fo
     }
 
 
-def _tensors(
+def tensors_of(
     value: Any, path: tuple[Any, ...]
 ) -> Iterator[tuple[tuple[Any, ...], Any, int | None]]:
     """Yield path, Relax value, and tuple index if any, of a node's tensors."""
     if isinstance(value, (tuple, list)):
         for index, each in enumerate(value):
-            yield from _tensors(each, (*path, index))
+            yield from tensors_of(each, (*path, index))
     elif isinstance(value, dict):
         for key, each in value.items():
-            yield from _tensors(each, (*path, key))
+            yield from tensors_of(each, (*path, key))
     elif isinstance(value, EncodedTensor):
         yield path, value.value, None
     elif is_tensor(value):
@@ -501,7 +503,7 @@ class NodeComparison:
         # Leave out unread tensors, unless there are no others.
         found = self._found.pop(name, ())
         unread = None if found else self._unread.get(name)
-        self.in_run.setdefault(name, unread or _over_all(found))
+        self.in_run.setdefault(name, unread or found_over(found))
         try:
             self.alone[name] = self._found_alone(name)
         except NotCompared as error:
@@ -526,10 +528,11 @@ class NodeComparison:
                 each if each.matches else self._beside(each, *pair, right)
                 for each, pair, right in zip(found, pairs, rights, strict=True)
             ]
-        return _over_all(found, ran.together)
+        return found_over(found, ran.together)
 
 
-def _over_all(found: Sequence[Difference], together: tuple[str, ...] = ()) -> Found:
+def found_over(found: Sequence[Difference], together: tuple[str, ...] = ()) -> Found:
+    """Return the finding over all tensors of a node."""
     measured = [each for each in found if each.is_measured]
     return Found(
         STATUS_OF[verdict_over(found)],
@@ -539,4 +542,5 @@ def _over_all(found: Sequence[Difference], together: tuple[str, ...] = ()) -> Fo
         _("; ").join(each.not_finite for each in found if each.not_finite),
         together,
         max((each.exact for each in found if each.exact), key=lambda each: each.tvm, default=None),
+        any(each.is_far for each in found),
     )

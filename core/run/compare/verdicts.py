@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -173,6 +173,8 @@ class Difference:
     not_finite_count: int = 0  # number of elements that are NaN or infinite on either side
     # Distances of both sides from float64; ``None`` where that was not needed, or is unknown.
     exact: ExactErrors | None = None
+    # Whether it is more, on average, than roundings of the result in another place are.
+    is_far: bool = False
 
     @property
     def verdict(self) -> OutputVerdict:
@@ -239,8 +241,8 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
             _("dtype {dtype} instead of {dtype2}", dtype=actual.dtype, dtype2=expected.dtype)
         )
     tolerance = tolerance_for(expected.dtype, tolerances)
-    largest = farthest = 0.0
-    outside, finite, not_finite = 0, 0, NotFinite()
+    largest = farthest = gaps = sizes = 0.0
+    outside, finite, unequal, not_finite = 0, 0, 0, NotFinite()
     ours, theirs = actual.reshape(-1), expected.reshape(-1)
     for start in range(0, ours.numel(), CHUNK):
         a, b = ours[start : start + CHUNK], theirs[start : start + CHUNK]
@@ -249,11 +251,13 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
             each = elements(a, b, tolerance)
             not_finite.count(a, b, each.same)
             finite += int(each.finite.sum())
-            found = float(each.gap.max()), float(each.relative.max()), int(each.outside.sum())
+            errors = float(each.gap.max()), float(each.relative.max()), int(each.outside.sum())
+            found = (*errors, 0.0, 0.0, 0)
         else:
             finite += a.numel()
         largest, farthest = max(largest, found[0]), max(farthest, found[1])
-        outside += found[2]
+        outside, unequal = outside + found[2], unequal + found[5]
+        gaps, sizes = gaps + found[3], sizes + found[4]
     count = actual.numel()
     said = ""
     if outside:
@@ -276,13 +280,31 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
         finite=finite,
         not_finite=not_finite.text,
         not_finite_count=count - finite,
+        # Equal elements, such as those of a mask, may be large.
+        is_far=sizes > 0 and gaps / count > sizes / unequal * _far_from(expected.dtype) ** 2,
     )
+
+
+def _far_from(dtype: torch.dtype) -> float:
+    """Return the relative difference beyond which values of a dtype of floats are far apart."""
+    return float(torch.finfo(dtype).eps) / 2 * (1 if dtype in HALVES else _FAR_SUMMED)
+
+
+HALVES = (torch.bfloat16, torch.float16)
+"""The dtypes whose values are summed in float32."""
+
+_FAR_SUMMED = 16
+"""Roundings of values that are summed in their own dtype, such as float32, that are usual."""
 
 
 def _finite_difference(
     actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance
-) -> tuple[float, float, int] | None:
-    """Return the figures of `elements` in fewer steps; ``None`` unless all values are finite."""
+) -> tuple[float, float, int, float, float, int] | None:
+    """Return the figures of `elements` in fewer steps; ``None`` unless all values are finite.
+
+    The last are the sums of the squares of the differences and, where there is one, of the
+    reference, and the number of differences.
+    """
     # A model may return a parameter.
     size = expected.detach().to(torch.float64, copy=True)
     gap = actual.to(torch.float64, copy=True).sub_(size).abs_()
@@ -290,9 +312,12 @@ def _finite_difference(
     if not math.isfinite(largest):
         return None
     size.abs_()
+    is_unequal = gap > 0
+    unequal = size * is_unequal
+    squares = float(gap.dot(gap)), float(unequal.dot(unequal)), int(is_unequal.sum())
     outside = int(torch.count_nonzero(gap > tolerance.atol + tolerance.rtol * size))
     size.masked_fill_(size <= tolerance.atol, torch.inf)
-    return largest, float(gap.div_(size).max()), outside
+    return largest, float(gap.div_(size).max()), outside, *squares
 
 
 def _incomparable(reason: str) -> Difference:
@@ -451,44 +476,14 @@ def beside_float64(
 ) -> Difference:
     """Tell a fault from rounding where a tensor is out of tolerance.
 
-    It differs by rounding where its largest and its mean error against float64 are no more than a
-    few times those of its reference, or than the rounding of the dtype, of the sums as they are
-    built, and of the inputs explains. The exact tensor decides nothing if the reference is far from
-    it, as it may be if a choice depends on rounding; nor where the user has set the tolerance.
+    See `exact_errors`. Nothing is rounding where the user has set the tolerance.
     """
-    right, coarsest = exact.value, exact.coarsest
-    if found.finite != actual.numel() or not actual.numel() or right.shape != expected.shape:
+    seen = against_float64(actual, expected, exact)
+    if found.finite != actual.numel() or seen is None:
         return found
-    if not expected.dtype.is_floating_point and not expected.is_complex():
-        return found
-    kind = torch.complex128 if expected.is_complex() else torch.float64
-    right = right.to(kind)
-    if not bool(right.isfinite().all()):
-        return found
-    ours, theirs = (actual.to(kind) - right).abs(), (expected.to(kind) - right).abs()
-    size, noise = right.abs(), exact.noise
-    largest = [float(each.max()) for each in (ours, theirs)]
-    # An output not computed in float32 has no room for a constant of float32.
-    is_half = coarsest in (torch.bfloat16, torch.float16)
-    own = torch.finfo(expected.dtype).eps
-    unit = (torch.finfo(coarsest).eps if is_half else min(own, torch.finfo(coarsest).eps)) / 2
-    as_far = _AS_FAR if is_half else _AS_FAR_SUMMED
-    usual = Tolerances()
-    is_chosen = any(
-        tolerance_for(each, tolerances) != tolerance_for(each, usual)
-        for each in (coarsest, expected.dtype)
-    )
-    usually = 0.0 if noise is None else _usual_size(noise)
-    grown = as_far + _OF_SUMS * exact.sums / unit
-    known = max(tolerance_for(coarsest, tolerances).rtol, _KNOWN) * _mean(size)
-    is_rounding = not is_chosen and own > _FINEST
-    is_rounding = is_rounding and _mean(theirs) <= max(known, grown * usually)
-    for measured, times in ((_mean, 1.0), (_largest, _LARGEST)):
-        least = max(unit * measured(size), times * usually)
-        is_rounding = is_rounding and measured(ours) <= max(
-            as_far * measured(theirs), grown * least
-        )
-    errors = ExactErrors(tvm=largest[0], torch=largest[1], is_rounding=is_rounding)
+    dtypes = (exact.coarsest, expected.dtype)
+    is_rounding = seen.decides and seen.is_rounding and has_usual_tolerance(dtypes, tolerances)
+    errors = ExactErrors(tvm=seen.tvm, torch=seen.torch, is_rounding=is_rounding)
     if is_rounding:
         reason = _(
             "{reason}, by rounding: {errors}", reason=found.reason, errors=exact_text(errors)
@@ -496,6 +491,101 @@ def beside_float64(
     else:
         reason = f"{found.reason}: {exact_text(errors)}"
     return replace(found, exact=errors, reason=reason)
+
+
+def beyond_rounding(
+    found: Difference,
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    exact: Exact,
+    tolerances: Tolerances,
+) -> Difference:
+    """Tell a fault from rounding where a tensor is within the tolerance.
+
+    See `against_float64`. Where it decides nothing, or the user has set the tolerance, the tensor
+    matches.
+    """
+    seen = against_float64(actual, expected, exact)
+    if seen is None or seen.is_rounding or not seen.decides:
+        return found
+    if not has_usual_tolerance((exact.coarsest, expected.dtype), tolerances):
+        return found
+    errors = ExactErrors(tvm=seen.tvm, torch=seen.torch, is_rounding=False)
+    reason = _("within the tolerance, but {errors}", errors=exact_text(errors))
+    return replace(found, matches=False, exact=errors, reason=reason)
+
+
+def has_usual_tolerance(dtypes: Iterable[torch.dtype], tolerances: Tolerances) -> bool:
+    """Return whether the user has left the tolerances of some dtypes as they are."""
+    usual = Tolerances()
+    return all(tolerance_for(each, tolerances) == tolerance_for(each, usual) for each in dtypes)
+
+
+@dataclass(frozen=True)
+class AgainstFloat64:
+    """Errors of a tensor and its reference against float64.
+
+    `tvm`, `torch`: the largest of both sides.
+    `ratio`: of the root mean square of TVM's errors to that of torch's.
+    `decides`: whether float64 tells rounding from a fault.
+    `is_rounding`: whether rounding explains TVM's errors.
+    """
+
+    tvm: float
+    torch: float
+    ratio: float
+    decides: bool
+    is_rounding: bool
+
+
+def against_float64(
+    actual: torch.Tensor, expected: torch.Tensor, exact: Exact
+) -> AgainstFloat64 | None:
+    """Return the errors of a tensor and its reference; ``None`` if they are not known.
+
+    It differs by rounding where its largest and its mean error are no more than a few times those
+    of its reference, or than the rounding of the dtype, of the sums as they are built, and of the
+    inputs explains. The exact tensor decides nothing if the reference is far from it, as it may be
+    if a choice depends on rounding.
+    """
+    right, coarsest = exact.value, exact.coarsest
+    if not actual.numel() or right.shape != expected.shape:
+        return None
+    if not expected.dtype.is_floating_point and not expected.is_complex():
+        return None
+    kind = torch.complex128 if expected.is_complex() else torch.float64
+    right = right.to(kind)
+    if not bool(right.isfinite().all()):
+        return None
+    ours, theirs = (actual.to(kind) - right).abs(), (expected.to(kind) - right).abs()
+    size, noise = right.abs(), exact.noise
+    largest, far = (_largest(ours), _largest(theirs)), _mean(theirs)
+    known = max(tolerance_for(coarsest, Tolerances()).rtol, _KNOWN) * _mean(size)
+    # What both sides have exactly, such as a mask, may be large.
+    rounded = (ours > 0) | (theirs > 0)
+    if bool(rounded.any()):
+        ours, theirs, size = ours[rounded], theirs[rounded], size[rounded]
+        noise = None if noise is None else noise[rounded]
+    # An output not computed in float32 has no room for a constant of float32.
+    is_half = coarsest in HALVES
+    own = torch.finfo(expected.dtype).eps
+    unit = (torch.finfo(coarsest).eps if is_half else min(own, torch.finfo(coarsest).eps)) / 2
+    as_far = _AS_FAR if is_half else _AS_FAR_SUMMED
+    usually = 0.0 if noise is None else _usual_size(noise)
+    grown = as_far + _OF_SUMS * exact.sums / unit
+    is_rounding = True
+    for measured, times in ((_mean, 1.0), (_largest, _LARGEST)):
+        least = max(unit * measured(size), times * usually)
+        is_rounding = is_rounding and measured(ours) <= max(
+            as_far * measured(theirs), grown * least
+        )
+    return AgainstFloat64(
+        tvm=largest[0],
+        torch=largest[1],
+        ratio=_mean(ours) / max(_mean(theirs), 1e-300),
+        decides=own > _FINEST and far <= max(known, grown * usually),
+        is_rounding=is_rounding,
+    )
 
 
 _AS_FAR = 2.0
