@@ -33,7 +33,7 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import Nest, flattened, leaves, plain, unflattened
 from lowerscope.core.tracing.example_run import NESTED, may_fail, may_write, memory_of
-from lowerscope.core.tracing.fidelity import unchanged
+from lowerscope.core.tracing.fidelity import apart_from, unchanged
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
     forward_line,
@@ -525,12 +525,13 @@ class TorchPart(nn.Module):
             name: copy.copy(value) if isinstance(value, list | dict | set) else value
             for name, value in self.values.items()
         }
+        state: list[torch.Tensor] = []
         with ExitStack() as restored:
             for each in (self, *held.values()) if self.changes_state else ():
                 if isinstance(each, nn.Module):
-                    restored.enter_context(unchanged(each))
+                    state += [*restored.enter_context(unchanged(each)), *each.parameters()]
             restored.enter_context(self._in_modes())
-            result = self.function(**values, **held)
+            result = apart_from(state, self.function(**values, **held))
         for name, structure in self.objects.items():
             left, now = flattened(values[name])
             if now != structure or any(map(operator.is_not, left, objects[name])):
