@@ -237,11 +237,14 @@ def trace(
         warnings.simplefilter("ignore")
         if isinstance(model, OnnxModel):
             with unchanged(model):
-                graph_module, values = onnx_graphs.graph_of(model, inputs, named)
+                graph_module, at_sizes = onnx_graphs.graph_of(model, inputs, named)
+                values = onnx_graphs.described(at_sizes)
+                mark_varying(
+                    graph_module, values, itertools.chain([inputs], symbolic.varied(inputs))
+                )
+                if named is not None:
+                    values = onnx_graphs.with_names(graph_module, values, at_sizes, named)
                 traced = TracedModel(graph_module, values, {}, model.paths, {}, "onnx")
-                if named is None:
-                    variants = itertools.chain([inputs], symbolic.varied(inputs))
-                    mark_varying(graph_module, values, variants)
         else:
             traced = _trace_module(model, inputs, tracer, exported, calling, named, decomposed)
     output = next(node for node in traced.graph_module.graph.nodes if node.op == "output")
