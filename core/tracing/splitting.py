@@ -372,6 +372,10 @@ def _is_output(value: Any) -> bool:
     return isinstance(value, torch.Tensor | bool | int | float | complex)
 
 
+class OtherStructure(RuntimeError):
+    """A part that runs in torch has other results than its outputs in the graph."""
+
+
 class TorchPart(nn.Module):
     """Statements of a model that run in torch.
 
@@ -555,7 +559,7 @@ class TorchPart(nn.Module):
             for index, value in self.constants.items()
         )
         if not same:
-            raise RuntimeError(
+            raise OtherStructure(
                 _(
                     "{line} returned a result of another structure than with the example inputs",
                     line=f"{self.line.file}:{self.line.line}",
@@ -1215,7 +1219,14 @@ class Split:
         names = ("args", "kwargs")
         held = {"module": module, "is_model": module is self._model}
         part = TorchPart(
-            _called, names, held, names, reason, line, changes_state=self._changes_state
+            _called,
+            names,
+            held,
+            names,
+            reason,
+            line,
+            changes_state=self._changes_state,
+            is_last=module is self._model,
         )
         part.objects = {**objects}
         self.parts.append(part)
@@ -1478,18 +1489,19 @@ def _narrowed(value: Any, name: str, body: Sequence[ast.stmt]) -> Any:
         and each.value.id == name
         and isinstance(each.ctx, ast.Load)
     ]
-    known = {*vars(value), *value._modules, *value._parameters, *value._buffers}
+    # While tracing, a parameter that is read by its name is a node.
+    known = {**vars(value), **value._modules, **value._parameters, **value._buffers}
     attributes = {each.attr for each in reads}
     if (
         len(reads) != len(uses)
-        or not attributes <= known
+        or not attributes <= known.keys()
         or any(a.startswith("_") for a in attributes)
     ):
         return value
     part = Selected()
     part.training = value.training
     for attribute in attributes - {"training"}:
-        each = getattr(value, attribute)
+        each = known[attribute]
         if isinstance(each, torch.Tensor) and not isinstance(each, nn.Parameter):
             part.register_buffer(attribute, each)
         else:
