@@ -130,7 +130,9 @@ def _check(field: Any, item: Info, dimensions: Dimensions) -> None:
     if not isinstance(field, relax.TensorType) or item.shape is None:
         return
     traced = dimensions.shape(item.shape)
-    if not isinstance(field.shape, relax.ShapeExpr) or traced is None:
+    if not dimensions.is_known(field.shape):
+        raise Refused(_("the shape of its result depends on the data"))
+    if traced is None:
         return
     made, dtype = tuple(map(size_of, field.shape.values)), str(field.dtype.dtype)
     if (

@@ -277,7 +277,11 @@ class Dimensions:
 
     def are_known(self, value: Value) -> bool:
         """Return whether every extent of a tensor is a number, or made of variables."""
-        return self._consists_of(value.ty.shape, (*self._variables.values(), *self._of_data))
+        return self.is_known(value.ty.shape)
+
+    def is_known(self, shape: Any) -> bool:
+        """Return whether every extent of a shape is a number, or made of variables."""
+        return self._consists_of(shape, (*self._variables.values(), *self._of_data))
 
     def depend_on_data(self, value: Value) -> bool:
         """Return whether an extent of a tensor is known only when the model runs."""

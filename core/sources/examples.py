@@ -45,21 +45,22 @@ from lowerscope.core.sources.user_code import user_code
 
 @dataclass(frozen=True)
 class Parameter:
-    """One input of a model: ``shape`` and ``dtype`` are empty if undeclared.
+    """One input of a model: ``shape`` is ``None``, and ``dtype`` empty, if undeclared.
 
     ``by_keyword`` and ``by_position`` say how it can be passed.
     """
 
     name: str
     required: bool = True
-    shape: tuple[int | str, ...] = ()
+    shape: tuple[int | str, ...] | None = None
     dtype: str = ""
     by_position: bool = True
     by_keyword: bool = False
 
     def option(self) -> str:
         """Return an example of the option that gives this input."""
-        return "--input " + write_input(self.name, self.shape or (1, 784), self.dtype or "float32")
+        shape = (1, 784) if self.shape is None else self.shape
+        return "--input " + write_input(self.name, shape, self.dtype or "float32")
 
 
 @dataclass(frozen=True)

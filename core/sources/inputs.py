@@ -146,7 +146,7 @@ def _known_shapes(signature: Signature) -> dict[str, tuple[int, ...]]:
     return {
         each.name: shape
         for each in signature.parameters
-        if (shape := tuple(e for e in each.shape if isinstance(e, int))) == each.shape and shape
+        if (shape := tuple(e for e in each.shape or () if isinstance(e, int))) == each.shape
     }
 
 

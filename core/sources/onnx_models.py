@@ -73,11 +73,13 @@ class OnnxNode(nn.Module):
         if not captured and next(_graphs(node), None) is None:
             node = _numbered(node)
         outer = dict(zip(node.input, names, strict=True))
-        # onnxruntime's own operators pack weights, and round otherwise where these are inputs.
+        # onnxruntime's own operators pack weights, and round otherwise where these are inputs; a
+        # zero point of int4, which torch does not have, tells the dtype of the result.
         packed = {
             each: tensors[name]
             for each, name in outer.items()
-            if self.domain and hasattr(tensors.get(name), "dims")
+            if hasattr(tensors.get(name), "dims")
+            and (self.domain or (self.kind == "QuantizeLinear" and _is_narrow(tensors[name])))
         }
         self.tensors = tuple(_named(tensor, each) for each, tensor in packed.items())
         inputs = [each for each in node.input if each not in packed]
@@ -128,7 +130,7 @@ class OnnxModel(nn.Module):
     def __init__(self, model: Any, path: Path) -> None:
         super().__init__()
         self.path = str(path)
-        self._content = b"" if model.ByteSize() > _LARGEST else model.SerializeToString()
+        self._content = b"" if model.ByteSize() > _LARGEST else _unshared(model).SerializeToString()
         self.names = tuple(each.name for each in _inputs(model.graph))
         self.outputs = tuple(each.name for each in model.graph.output)
         self.paths: dict[str, str] = {}
@@ -395,6 +397,39 @@ def _without_unread(node: Any, read: set[str]) -> Any:
     return made
 
 
+def _unshared(model: Any) -> Any:
+    """Return a model in which each node whose weights onnxruntime repacks has weights of its own.
+
+    It repacks those of int8, and fails for an initializer that several nodes read.
+    """
+    import onnx
+
+    initializers = {each.name: each for each in model.graph.initializer}
+    packed = [
+        (node, index)
+        for node in model.graph.node
+        if node.op_type in _SATURATING
+        for index, name in enumerate(node.input)
+        if name in initializers and initializers[name].data_type == onnx.TensorProto.INT8
+    ]
+    readers = Counter(node.input[index] for node, index in packed)
+    if all(count == 1 for count in readers.values()):
+        return model
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    taken = {*initializers, *(each for node in made.graph.node for each in node.output)}
+    for node in made.graph.node:
+        if node.op_type in _SATURATING:
+            for index, name in enumerate(node.input):
+                if readers[name] > 1:
+                    own = next(n for i in itertools.count() if (n := f"{name}_{i}") not in taken)
+                    taken.add(own)
+                    made.graph.initializer.add().CopyFrom(initializers[name])
+                    made.graph.initializer[-1].name = own
+                    node.input[index] = own
+    return made
+
+
 def _inputs(graph: Any) -> list[Any]:
     """Return the inputs of a graph that are no initializers."""
     known = {each.name for each in graph.initializer}
@@ -436,7 +471,7 @@ def _parameters(graph: Any, path: Path) -> Iterator[Parameter]:
             else _identifier(dim.dim_param, f"dim{axis}")
             for axis, dim in enumerate(tensor.shape.dim)
         )
-        yield Parameter(name, shape=shape, dtype=dtype)
+        yield Parameter(name, shape=shape if tensor.HasField("shape") else None, dtype=dtype)
 
 
 _OTHER = re.compile(r"\W+", re.ASCII)
@@ -530,6 +565,12 @@ class _Builder:
                 Path(self._model.path), _("the tensor {name}: {error}", name=name, error=error)
             ) from None
         return nn.Parameter(tensor, requires_grad=False) if tensor.is_floating_point() else tensor
+
+
+def _is_narrow(tensor: Any) -> bool:
+    from onnx import TensorProto
+
+    return TensorProto.DataType.Name(tensor.data_type).lower() in _NARROW
 
 
 def _array_of(tensor: Any) -> Any:
@@ -704,7 +745,7 @@ def _session(model: bytes | str, outputs: tuple[str, ...], threads: int) -> Run:
 
 
 _NOT_PASSED = (
-    "tensor(bfloat16)",
+    *("tensor(bfloat16)", "tensor(int4)", "tensor(uint4)", "tensor(int2)", "tensor(uint2)"),
     *(f"tensor(float8{each})" for each in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")),
 )
 """Types of inputs and outputs that onnxruntime has no arrays for."""
@@ -744,6 +785,8 @@ def _tensor_of(value: Any) -> torch.Tensor:
     """
     array = np.array(value, order="C")
     kind = array.dtype.name
+    if kind in _NARROW:
+        array, kind = array.astype(_NARROW[kind]), _NARROW[kind]
     if kind in _BITS:
         return torch.from_numpy(array.view(_BITS[kind])).view(getattr(torch, kind))
     if array.dtype.kind not in "biufc":
@@ -760,6 +803,10 @@ _BITS = {
     ),
 }
 """Dtypes of torch that NumPy has from a package, with the dtype of the same bits."""
+
+
+_NARROW = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8"}
+"""Integers of less than a byte, which torch has no tensors of, with those that hold them."""
 
 
 def _type_of(value: Any) -> str:

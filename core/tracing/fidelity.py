@@ -6,7 +6,7 @@ import inspect
 import sys
 import time
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
@@ -22,7 +22,14 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import Note
 from lowerscope.core.model.texts import _, _n, enumeration
 from lowerscope.core.sources.opened_model import RandomState, is_written, mark_written, run_mode
-from lowerscope.core.sources.pytree import CallSpec, leaves, path_text, plain
+from lowerscope.core.sources.pytree import (
+    CallSpec,
+    flattened,
+    leaves,
+    path_text,
+    plain,
+    unflattened,
+)
 from lowerscope.core.tracing.example_run import call_eagerly, tensors_in
 from lowerscope.core.tracing.trace_errors import forward_line, is_users_file, where_of
 
@@ -65,6 +72,20 @@ def unchanged(model: torch.nn.Module) -> Iterator[tuple[torch.Tensor, ...]]:
             for tensor, content in contents:
                 if not torch.equal(tensor, content):
                     tensor.copy_(content)
+
+
+def apart_from(state: Iterable[torch.Tensor], result: Any) -> Any:
+    """Return a result with copies in place of the tensors whose memory is to be restored."""
+    memory = {_memory(each) for each in state if each.layout is torch.strided}
+
+    def is_own(value: Any) -> bool:
+        is_plain = isinstance(value, torch.Tensor) and value.layout is torch.strided
+        return is_plain and _memory(value) in memory
+
+    found, structure = flattened(result)
+    if not any(map(is_own, found)):
+        return result
+    return unflattened([each.clone() if is_own(each) else each for each in found], structure)
 
 
 class _Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -221,7 +242,8 @@ def observe(
             versions = [_version(each) for each in tensors]
             before = _attributes(model)
             begin = time.perf_counter()
-            outputs = call_eagerly(model, inputs, calling)
+            own = (*tensors, *model.parameters())
+            outputs = apart_from(own, call_eagerly(model, inputs, calling))
             is_quick = time.perf_counter() - begin < _SECOND_CALL
             draws = not torch.equal(torch.get_rng_state(), start.torch)
             python = _generators_drawn(start)

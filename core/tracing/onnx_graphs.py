@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.onnx_models import CONSTANT, OnnxModel, OnnxNode, side
-from lowerscope.core.tracing.example_run import NodeInfo, describe
+from lowerscope.core.tracing.example_run import NodeInfo, describe, tensors_in
 from lowerscope.core.tracing.trace_errors import (
     NamedInputs,
     first_line,
@@ -40,12 +41,14 @@ _WITH_SHAPE = frozenset(
 """Operators whose outputs have shapes that an input may hold."""
 
 Values = Mapping[fx.Node, Any]
+AtSizes = list[tuple[dict[str, int], Values]]
+"""The values of the nodes at sizes of the named dimensions."""
 
 
 def graph_of(
     model: OnnxModel, inputs: tuple[torch.Tensor, ...], named: NamedInputs | None
-) -> tuple[fx.GraphModule, dict[str, NodeInfo]]:
-    """Return the graph of an ONNX model, and the value of each node by name.
+) -> tuple[fx.GraphModule, AtSizes]:
+    """Return the graph of an ONNX model, and its nodes' values at some sizes, the inputs' first.
 
     What depends on no input, and on none of their sizes, is a constant: see `CONSTANT`.
 
@@ -53,14 +56,48 @@ def graph_of(
     """
     graph_module = fx.GraphModule(model, model.graph)
     base = _run(graph_module, inputs)
-    at_sizes = [({}, base)] if named is None else list(_at_sizes(graph_module, inputs, named, base))
-    _mark_constants(graph_module, [values for _sizes, values in at_sizes])
-    infos = {node.name: describe(value) for node, value in base.items()}
+    at_sizes: AtSizes = [({}, base)]
     if named is not None:
-        for node, info in infos.items():
-            found = [(sizes, _by_name(values)[node]) for sizes, values in at_sizes]
-            infos[node] = _fitted(info, found, named, node)
-    return graph_module, infos
+        at_sizes = list(_at_sizes(graph_module, inputs, named, base))
+    _mark_constants(graph_module, [values for _sizes, values in at_sizes])
+    return graph_module, at_sizes
+
+
+def described(at_sizes: AtSizes) -> dict[str, NodeInfo]:
+    """Return the descriptions of the values on the inputs, by node."""
+    return {node.name: describe(value) for node, value in at_sizes[0][1].items()}
+
+
+def with_names(
+    graph_module: fx.GraphModule,
+    infos: Mapping[str, NodeInfo],
+    at_sizes: AtSizes,
+    named: NamedInputs,
+) -> dict[str, NodeInfo]:
+    """Return descriptions with the names of dimensions in the shapes.
+
+    Raises `LowerscopeError` if an extent is no simple expression of the sizes, unless it is marked
+    as one that depends on data.
+    """
+    of_data: dict[str, list[Sequence[bool]]] = {}
+    for node in graph_module.graph.nodes:
+        if node.op == "output":
+            found = [of_data[each.name] for each in pytree.tree_leaves(node.args)]
+            of_data[node.name] = [*itertools.chain.from_iterable(found)]
+        else:
+            none = [(False,) * each.dim() for each in tensors_in(at_sizes[0][1][node])]
+            of_data[node.name] = node.meta.get("varies", none)
+    by_name = [(sizes, _by_name(values)) for sizes, values in at_sizes]
+    return {
+        node: _fitted(
+            info,
+            [(sizes, values[node]) for sizes, values in by_name],
+            named,
+            node,
+            iter(of_data[node]),
+        )
+        for node, info in infos.items()
+    }
 
 
 def depends_on_data(module: OnnxNode, node: fx.Node) -> bool:
@@ -211,9 +248,15 @@ def _resized(value: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
 
 
 def _fitted(
-    info: NodeInfo, found: Sequence[tuple[dict[str, int], Any]], named: NamedInputs, node: str
+    info: NodeInfo,
+    found: Sequence[tuple[dict[str, int], Any]],
+    named: NamedInputs,
+    node: str,
+    of_data: Iterator[Sequence[bool]],
 ) -> NodeInfo:
     """Return the description of a value with the names of dimensions in its shape.
+
+    `of_data`: for each tensor in the value, the axes whose extents depend on data.
 
     Raises `LowerscopeError` if an extent is no simple expression of the sizes.
     """
@@ -222,7 +265,7 @@ def _fitted(
         first = found[0][1]
         keys = list(first) if isinstance(first, dict) else range(len(first))
         items = tuple(
-            _fitted(item, [(sizes, value[key]) for sizes, value in found], named, node)
+            _fitted(item, [(sizes, value[key]) for sizes, value in found], named, node, of_data)
             for key, item in zip(keys, info.items, strict=True)
         )
         if isinstance(first, dict):
@@ -234,9 +277,12 @@ def _fitted(
     values = [value for _sizes, value in found]
     if any(each.dim() != len(info.shape) for each in values):
         raise fixed_dimension(_("a result of fixed rank"), named, None, node, side())
+    varies = next(of_data)
     shape = tuple(
-        _expression([(sizes, value.shape[axis]) for sizes, value in found], named, node)
-        for axis in range(len(info.shape))
+        size
+        if varies[axis]
+        else _expression([(sizes, value.shape[axis]) for sizes, value in found], named, node)
+        for axis, size in enumerate(info.shape)
     )
     return NodeInfo(shape, info.dtype, f"{shape_text(shape)} {info.dtype}")
 

@@ -33,7 +33,7 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import Nest, flattened, leaves, plain, unflattened
 from lowerscope.core.tracing.example_run import NESTED, may_fail, may_write, memory_of
-from lowerscope.core.tracing.fidelity import unchanged
+from lowerscope.core.tracing.fidelity import apart_from, unchanged
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
     forward_line,
@@ -372,6 +372,10 @@ def _is_output(value: Any) -> bool:
     return isinstance(value, torch.Tensor | bool | int | float | complex)
 
 
+class OtherStructure(RuntimeError):
+    """A part that runs in torch has other results than its outputs in the graph."""
+
+
 class TorchPart(nn.Module):
     """Statements of a model that run in torch.
 
@@ -525,12 +529,13 @@ class TorchPart(nn.Module):
             name: copy.copy(value) if isinstance(value, list | dict | set) else value
             for name, value in self.values.items()
         }
+        state: list[torch.Tensor] = []
         with ExitStack() as restored:
             for each in (self, *held.values()) if self.changes_state else ():
                 if isinstance(each, nn.Module):
-                    restored.enter_context(unchanged(each))
+                    state += [*restored.enter_context(unchanged(each)), *each.parameters()]
             restored.enter_context(self._in_modes())
-            result = self.function(**values, **held)
+            result = apart_from(state, self.function(**values, **held))
         for name, structure in self.objects.items():
             left, now = flattened(values[name])
             if now != structure or any(map(operator.is_not, left, objects[name])):
@@ -554,7 +559,7 @@ class TorchPart(nn.Module):
             for index, value in self.constants.items()
         )
         if not same:
-            raise RuntimeError(
+            raise OtherStructure(
                 _(
                     "{line} returned a result of another structure than with the example inputs",
                     line=f"{self.line.file}:{self.line.line}",
@@ -1214,7 +1219,14 @@ class Split:
         names = ("args", "kwargs")
         held = {"module": module, "is_model": module is self._model}
         part = TorchPart(
-            _called, names, held, names, reason, line, changes_state=self._changes_state
+            _called,
+            names,
+            held,
+            names,
+            reason,
+            line,
+            changes_state=self._changes_state,
+            is_last=module is self._model,
         )
         part.objects = {**objects}
         self.parts.append(part)
@@ -1477,18 +1489,19 @@ def _narrowed(value: Any, name: str, body: Sequence[ast.stmt]) -> Any:
         and each.value.id == name
         and isinstance(each.ctx, ast.Load)
     ]
-    known = {*vars(value), *value._modules, *value._parameters, *value._buffers}
+    # While tracing, a parameter that is read by its name is a node.
+    known = {**vars(value), **value._modules, **value._parameters, **value._buffers}
     attributes = {each.attr for each in reads}
     if (
         len(reads) != len(uses)
-        or not attributes <= known
+        or not attributes <= known.keys()
         or any(a.startswith("_") for a in attributes)
     ):
         return value
     part = Selected()
     part.training = value.training
     for attribute in attributes - {"training"}:
-        each = getattr(value, attribute)
+        each = known[attribute]
         if isinstance(each, torch.Tensor) and not isinstance(each, nn.Parameter):
             part.register_buffer(attribute, each)
         else:

@@ -644,7 +644,15 @@ class _SplitTracer(_Tracer):
             self._keep_aliases(own, values, results[-1][0])
         (leaves, spec), *others = results
         if any(other != spec for _each, other in others):
-            raise CannotFollow(_("the number of its results depends on the data"))
+            if not part.is_last:
+                raise CannotFollow(_("the number of its results depends on the data"))
+            # Nothing reads them in the graph, and the part rejects inputs with another structure.
+            part.reason = _(
+                "{reason}; the number of results depends on the data, and has to be that with the "
+                "example inputs",
+                reason=part.reason,
+            )
+            others = []
         outputs = part.settle(leaves, spec, [each for each, _other in others])
         if not outputs and all(each == leaves for each, _other in others):
             return unflattened(leaves, spec)
@@ -908,11 +916,15 @@ class _SplitProxy(_Proxy):
         tracer.create_proxy("call_function", put, (self, places, value.to(dtype)), {})
 
     def __iter__(self) -> Any:
+        errors = cast(_SplitTracer, self.tracer).errors
+        count = len(errors)
         try:
             return super().__iter__()
         except fx.proxy.TraceError:
             own: Any = self
-            return iter([own[index] for index in range(len(self))])
+            members = [own[index] for index in range(len(self))]
+            del errors[count:]
+            return iter(members)
 
 
 def _enter_in_place(name: str) -> None:

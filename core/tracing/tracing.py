@@ -36,13 +36,14 @@ from lowerscope.core.tracing import exporting, onnx_graphs, symbolic
 from lowerscope.core.tracing.example_run import NodeInfo, outputs_of, run_eagerly, run_once
 from lowerscope.core.tracing.fidelity import (
     Observed,
+    apart_from,
     as_in_a_run,
     difference,
     differs_from_model,
     unchanged,
 )
 from lowerscope.core.tracing.grouping import group_numbers, mark_varying
-from lowerscope.core.tracing.splitting import Split
+from lowerscope.core.tracing.splitting import OtherStructure, Split
 from lowerscope.core.tracing.trace_errors import (
     CONSTRAINT,
     CaughtError,
@@ -236,11 +237,14 @@ def trace(
         warnings.simplefilter("ignore")
         if isinstance(model, OnnxModel):
             with unchanged(model):
-                graph_module, values = onnx_graphs.graph_of(model, inputs, named)
+                graph_module, at_sizes = onnx_graphs.graph_of(model, inputs, named)
+                values = onnx_graphs.described(at_sizes)
+                mark_varying(
+                    graph_module, values, itertools.chain([inputs], symbolic.varied(inputs))
+                )
+                if named is not None:
+                    values = onnx_graphs.with_names(graph_module, values, at_sizes, named)
                 traced = TracedModel(graph_module, values, {}, model.paths, {}, "onnx")
-                if named is None:
-                    variants = itertools.chain([inputs], symbolic.varied(inputs))
-                    mark_varying(graph_module, values, variants)
         else:
             traced = _trace_module(model, inputs, tracer, exported, calling, named, decomposed)
     output = next(node for node in traced.graph_module.graph.nodes if node.op == "output")
@@ -461,14 +465,17 @@ def _agrees(
     for values in itertools.chain([inputs], symbolic.varied(inputs)):
         # Places out of range are an error, and not a read out of bounds.
         checked = torch.sparse.check_sparse_tensor_invariants()  # type: ignore[no-untyped-call]
-        with unchanged(model), checked:
+        with unchanged(model) as own, checked:
             try:
-                expected = run_eagerly(model, values, calling)
+                result = run_eagerly(model, values, calling)
+                expected = apart_from((*own, *model.parameters()), result)
             except LowerscopeError:
                 continue
         try:
             outputs = outputs_of(traced.graph_module, values)
-        except LowerscopeError:
+        except LowerscopeError as error:
+            if isinstance(error.__cause__, OtherStructure):
+                continue
             return False
         if difference(outputs, plain(expected), compare_values=True):
             return False

@@ -42,6 +42,8 @@ def onnx_node(b: NodeBuilder, module: OnnxNode, *inputs: Value) -> Value:
         raise Refused(_("TVM's importer has no converter for it"))
     if module.kind in _SEQUENCES or any(isinstance(each, (tuple, list)) for each in inputs):
         raise Refused(_("it computes with a sequence of tensors"))
+    if module.tensors:
+        raise Refused(_("some of its inputs are part of it"))
     node = module.proto
     takes = _shape_itself if module.kind in _ON_SHAPES else as_tensor
     given = importer.onnx_input(takes(b, each) for each in inputs)
@@ -58,9 +60,8 @@ def onnx_node(b: NodeBuilder, module: OnnxNode, *inputs: Value) -> Value:
     wrong = _WRONG.get(module.kind)
     if wrong is not None and wrong(attributes, given):
         raise Refused(_("TVM's importer computes something else"))
-    if own is not None:
-        value = own(b, attributes, *given)
-    else:
+    value = None if own is None else own(b, attributes, *given)
+    if value is None:
         value = _converted(b, module.kind, module.version, given, attributes)
     members = _members(b, value)
     wanted = [index for index, name in enumerate(node.output) if name]
@@ -499,7 +500,31 @@ def _weights(b: NodeBuilder, scores: Value, biases: Sequence[Value]) -> Value:
     return b.emit(op.where(seen, weights, scalar(0, "float32")))
 
 
+def _dequantize_blocks(
+    b: NodeBuilder, attributes: Attributes, value: Value, scale: Value, zero: Value = None
+) -> Value:
+    """Return what a `DequantizeLinear` with a scale for each block does; ``None`` for others."""
+    size, axis = attributes.get("block_size", 0), attributes.get("axis", 1)
+    if not size:
+        return None
+    extent = shape_of(value)[axis]
+    if not isinstance(extent, int):
+        raise Refused(_("some of its options are not lowered"))
+
+    def spread(each: Value) -> Value:
+        """Return a value of each block as one of each element; the last block may be shorter."""
+        whole = b.emit(op.repeat(each, size, axis))
+        rest = shape_of(whole)[axis] != extent
+        return b.emit(op.strided_slice(whole, [axis], [0], [extent])) if rest else whole
+
+    made = cast(b, value, dtype_of(scale))
+    if zero is not None:
+        made = b.emit(op.subtract(made, spread(cast(b, zero, dtype_of(scale)))))
+    return b.emit(op.multiply(made, spread(scale)))
+
+
 _OWN: dict[str, Callable[..., Any]] = {
+    "DequantizeLinear": _dequantize_blocks,
     "IsInf": _is_inf,
     "Pow": _pow,
     "RMSNormalization": _rms_normalization,
@@ -513,7 +538,10 @@ _OWN: dict[str, Callable[..., Any]] = {
     "RNN": _recurrent,
     "Attention": _attention,
 }
-"""Conversions that TVM lacks, or which ignore attributes, or make code that cannot be built."""
+"""Conversions that TVM lacks, or which ignore attributes, or make code that cannot be built.
+
+TVM's converter is used where one returns ``None``.
+"""
 
 
 def _resizes_otherwise(attributes: Attributes, given: Sequence[Value]) -> bool:

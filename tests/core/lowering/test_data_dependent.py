@@ -1185,3 +1185,56 @@ def test_an_output_of_any_type_may_depend_on_the_data() -> None:
         leaves = conftest.pytree.tree_leaves(actual)
         found = [each for each in leaves if isinstance(each, torch.Tensor)]
         torch.testing.assert_close(found[0], model(values)["y"].detach())
+
+
+class Decoding(nn.Module):
+    """Return a list of numbers for each row, of a length that depends on the data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.body(x)
+        found = []
+        for row in y:
+            numbers = [0]
+            while len(numbers) < int(row.argmax()) + 2:
+                numbers.append(int(row.argmin()))
+            found.append(numbers)
+        return found, y
+
+
+def test_the_number_of_outputs_may_depend_on_the_data() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(3, 4)
+    traced, in_torch = check(Decoding(), (x,), (x * 2,), lowered=1)
+    assert len(in_torch) == 1
+    part = traced.graph_module.get_submodule(in_torch[0])
+    assert "the number of results depends on the data" in str(part.reason)
+    with pytest.raises(RuntimeError, match="another structure than with the example inputs"):
+        traced.graph_module(-x)
+
+
+class Experts(nn.Module):
+    """A mixture of experts whose weights are slices of one parameter, as in transformers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Linear(4, 3)
+        self.weights = nn.Parameter(torch.randn(3, 4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        chosen = self.gate(x).argmax(-1)
+        mask = F.one_hot(chosen, 3)
+        y = torch.zeros_like(x)
+        for expert in mask.sum(0).greater(0).nonzero():
+            (rows,) = torch.where(mask[:, expert[0]])
+            y.index_add_(0, rows, F.linear(x[rows], self.weights[expert[0]]))
+        return y.relu() + x
+
+
+def test_a_part_in_torch_reads_parameters_of_its_module() -> None:
+    x = torch.randn(5, 4)
+    _traced, in_torch = check(Experts(), (x,), (-x,), (x[:1].repeat(5, 1),), lowered=6)
+    assert len(in_torch) == 1

@@ -160,6 +160,77 @@ def test_a_shape_that_depends_on_data_is_no_constant(tmp_path: Path) -> None:
         assert not [each.name for each in nodes if onnx_models.CONSTANT in each.meta]
 
 
+def test_an_extent_of_data_is_none_of_named_sizes(tmp_path: Path) -> None:
+    nodes = [
+        node("Cast", ["x"], ["whole"], to=TensorProto.INT64),
+        node("Unique", ["whole"], ["unique", "", "inverse"], axis=0),
+        node("Relu", ["x"], ["positive"]),
+        node("NonZero", ["positive"], ["places"]),
+        node("Transpose", ["places"], ["rows"], perm=[1, 0]),
+        node("GatherND", ["x", "rows"], ["found"]),
+        node("Neg", ["found"], ["y"]),
+    ]
+    path = saved(tmp_path / "net.onnx", nodes, ["n", 2], {}, ["y", "unique", "inverse"])
+    recipe = Recipe(
+        source=Source(spec=str(path)),
+        inputs=(parse_input("x=n,2"),),
+        dimensions=(Dimension(name="n", low=1, high=9),),
+    )
+    record = Pipeline().answer(RunQuery(recipe, quick=True))
+    assert {each.verdict for each in record.sizes} == {"match"}, record.reason
+
+
+def test_an_input_of_rank_0_has_a_random_value(tmp_path: Path) -> None:
+    path = saved(tmp_path / "net.onnx", [node("Neg", ["x"], ["y"])], [], {}, ["y"])
+    record = Pipeline().answer(RunQuery(Recipe(source=Source(spec=str(path))), quick=True))
+    assert record.verdict == "match", record.reason
+
+
+def test_weights_of_int4_have_a_scale_for_each_block(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    nodes = [
+        node("DequantizeLinear", ["w", "s"], ["weight"], axis=0, block_size=32),
+        node("MatMul", ["x", "weight"], ["y"]),
+        node("QuantizeLinear", ["y", "one", "zero"], ["q"]),
+        node("DequantizeLinear", ["q", "one", "zero"], ["z"]),
+    ]
+    weight = random.integers(-8, 8, (96, 64))
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info("x", F, [3, 96])],
+        [onnx.ValueInfoProto(name="z")],
+        [
+            helper.make_tensor("w", TensorProto.INT4, weight.shape, weight.flatten().tolist()),
+            numpy_helper.from_array(random.uniform(0.1, 1, (3, 64)).astype("float32"), "s"),
+            numpy_helper.from_array(np.float32(1), "one"),
+            helper.make_tensor("zero", TensorProto.UINT4, [], [7]),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(model, tmp_path / "net.onnx")
+    recipe = Recipe(source=Source(spec=str(tmp_path / "net.onnx")))
+    pipeline = Pipeline()
+    record = pipeline.answer(RunQuery(recipe, quick=True))
+    assert record.verdict == "match", record.reason
+    lowered = pipeline.stages(recipe).lowered
+    assert lowered is not None
+    assert lowered.nodes["dequantize_linear"].strategy == "high-level"
+
+
+def test_weights_that_onnxruntime_repacks_may_be_shared(tmp_path: Path) -> None:
+    nodes = [
+        node("Cast", ["x"], ["a"], to=TensorProto.UINT8),
+        node("MatMulInteger", ["a", "w", "z", "zw"], ["one"]),
+        node("QLinearMatMul", ["a", "s", "z", "w", "s", "zw", "s", "z"], ["other"]),
+    ]
+    arrays = {"w": np.full((16, 4), 127, "int8"), "s": np.float32(1)}
+    arrays |= {"z": np.uint8(0), "zw": np.int8(0)}
+    path = saved(tmp_path / "net.onnx", nodes, [2, 16], arrays, ["one", "other"])
+    record = Pipeline().answer(RunQuery(Recipe(source=Source(spec=str(path))), quick=True))
+    assert record.verdict == "match", record.reason
+
+
 def test_sums_of_integers_do_not_saturate(tmp_path: Path) -> None:
     weight = np.full((16, 4), 127, "int8")
     nodes = [

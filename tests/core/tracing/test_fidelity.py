@@ -179,6 +179,32 @@ def test_what_a_graph_freezes_is_noted(name: str, tracer: Any) -> None:
         assert model.calls == 0
 
 
+class Tracks(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.count: torch.Tensor
+        self.mean: torch.Tensor
+        self.register_buffer("count", torch.tensor(0))
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.count += 1
+        self.mean.lerp_(x.mean(0), 0.1)
+        if x.isnan().any():
+            raise ValueError
+        best = int(x[:, 0].argmax())
+        return best, {"count": self.count, "mean": self.mean}
+
+
+def test_a_result_that_is_state_has_the_value_after_the_call() -> None:
+    traced = trace(Tracks(), (X,), "auto")
+    best, state = outputs_of(traced.graph_module, (X,))
+    expected = Tracks()(X)
+    assert int(best) == expected[0]
+    torch.testing.assert_close(state, expected[1])
+    assert traced.agrees
+
+
 def test_hooks_of_a_copy_keep_features_in_the_copy() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
     model.features = {}
