@@ -10,13 +10,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
-from tvm import ir, relax
+from tvm import ir, relax, te
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, common_dtype, to_common_dtype
 from lowerscope.core.lowering.rule_table import Missing, Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, mul
-from lowerscope.core.lowering.rules.indexing import aten_slice, counted_from_front, embedding
+from lowerscope.core.lowering.rules.indexing import aten_slice, counted_from_front
 from lowerscope.core.lowering.rules.shape import broadcast_to, permute_to, reshape_to, unsqueeze
 from lowerscope.core.lowering.selection_loops import te_bags
 from lowerscope.core.lowering.values import (
@@ -101,11 +101,18 @@ def unfold(b: NodeBuilder, input: Value, dimension: int, size: int, step: int) -
     if not rank:
         raise Refused(_("a number has no axis to unfold"))
     axis = axis_of(dimension, rank)
-    count = (shape_of(input)[axis] - size) // step + 1
-    places = torch.arange(count)[:, None] * step + torch.arange(size)
-    windows = b.emit(op.take(input, b.constant(places), axis, mode="clip"))
-    order = [each for each in range(rank + 1) if each != axis + 1]
-    return permute_to(b, windows, [*order, axis + 1])
+    return b.emit_te(te_unfold, input, axis, size, step, primfunc_name_hint="unfold")
+
+
+def te_unfold(A: te.Tensor, axis: int, size: int, step: int) -> te.Tensor:
+    """Return the windows of `size` elements along `axis`, each `step` after the one before."""
+    count = (A.shape[axis] - size) // step + 1
+
+    def element(*at: Any) -> Any:
+        return A[(*at[:axis], at[axis] * step + at[-1], *at[axis + 1 : -1])]
+
+    shape = [*A.shape[:axis], count, *A.shape[axis + 1 :], size]
+    return te.compute(shape, element, name="unfold")
 
 
 @exact(torch.meshgrid, _functions.meshgrid, aten.meshgrid.indexing)
@@ -503,9 +510,6 @@ def embedding_bag(
     if max_norm is not None:
         raise Refused(_("it has a max_norm, which changes the weight"))
     in_rows = rank_of(input) == 2
-    if in_rows and padding_idx is None and per_sample_weights is None:
-        rows = embedding(b, input, weight)
-        return b.emit({"sum": op.sum, "mean": op.mean, "max": op.max}[mode](rows, [1]))
     count = shape_of(input)[0] if in_rows else shape_of(offsets)[0]
     unread = None if padding_idx is None else axis_of(padding_idx, shape_of(weight)[0])
     return b.emit_te(

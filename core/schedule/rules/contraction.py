@@ -58,6 +58,9 @@ _SSE = 16
 _NEAR = 1 << 19
 """Bytes that fit into the cache of a core."""
 
+_BEYOND = 1 << 21
+"""Bytes that do not."""
+
 _NEAREST = 1 << 15
 """Bytes that fit into its first-level cache."""
 
@@ -608,9 +611,16 @@ def _outer_order(found: Contraction, tile: Tile) -> list[int]:
     """Return the axes in the order of the loops around a tile, the outermost first."""
     axes = list(range(len(found.spatial)))
     read = next(each for each in (0, 1) if found.is_read_by(each, tile.vector))
-    if not found.flat and found.elements[read] * bytes_of(found.dtype) <= _NEAR:
-        return axes
     first = [axis for axis in axes if found.is_read_by(read, axis) and axis < tile.vector]
+    size = bytes_of(found.dtype)
+    if not found.flat:
+        if found.elements[read] * size <= _NEAR:
+            return axes
+        # Of one product of a batch: what would be read again, or written in parts, for each tile.
+        batch = math.prod(found.spatial[axis] for axis in first)
+        others = (found.elements[1 - read] + math.prod(found.spatial)) // batch * size
+        if found.elements[read] // batch * size <= _NEAR and others > _BEYOND:
+            return axes
     return [*first, tile.vector, *(each for each in axes if each not in (*first, tile.vector))]
 
 

@@ -581,6 +581,19 @@ def test_what_is_pooled_moved_and_computed_by_elements_is_the_same() -> None:
         assert runner.difference(name, function, after) is None, name
 
 
+@pytest.mark.parametrize(("rows", "columns_first"), [(1024, False), (512, True)])
+def test_rows_of_a_large_result_are_written_one_after_the_other(
+    rows: int, columns_first: bool
+) -> None:
+    """Scores of attention: a product of a batch is small, and what it gives is not."""
+    a, b = placeholder("a", 8, rows, 64), placeholder("b", 8, 64, rows)
+    function = te.create_prim_func([a, b, topi.nn.batch_matmul(a, b, transpose_b=False)])
+    ruled, _after = made(function, WIDE)
+    order = next(each for each in ruled.primitives if each.name == "reorder")
+    around = [each.loop for each in order.arguments["loops"][:3]]
+    assert (around != sorted(around)) is columns_first
+
+
 def test_values_that_alternate_in_a_row_are_written_without_a_test() -> None:
     for name, count in (("as the last axis", 3), ("in turn", 2)):
         ruled, after = made(OTHERS[name][1], WIDE)
