@@ -557,8 +557,7 @@ def stft(
     axes = rank_of(frames)
     order = [*range(axes - 2), axes - 1, axes - 2]
     parts = _along(b, (frames, None), axes - 1, n_fft, -1, scale, count)
-    first, second = (permute_to(b, each, order) for each in parts)
-    made = joined(b, (first, second), complex_of(input))
+    made = joined(b, _permuted(b, parts, order), complex_of(input))
     return made if return_complex is not False else made.value
 
 
