@@ -6,6 +6,7 @@ be within the rounding of the whole model though a node does not.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ import msgspec
 import torch
 from torch import fx
 
+from lowerscope.core.lowering.partial_module import leaves_of
 from lowerscope.core.model.run_records import COMPARED, NodeRun, RunRecord, first_difference
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
@@ -51,9 +53,9 @@ def corrected(
     `check`: called before each node; may raise to cancel.
     `cause`: looks for the node where a difference starts: see `causes.cause_of`.
     """
-    with_wrong, found = _with_wrong_nodes(record, nodes, kept)
-    with_cause, found = _with_cause(with_wrong, found, kept, cause)
-    return _with_choices(with_cause, found, kept, tolerances, check, record.reason)
+    with_cause, found = _with_cause(record, nodes, kept, cause)
+    with_wrong, found = _with_wrong_nodes(with_cause, found, kept)
+    return _with_choices(with_wrong, found, kept, tolerances, check, record.reason)
 
 
 def _with_cause(
@@ -71,8 +73,17 @@ def _with_cause(
         return record, nodes
     kept.found_alone = {**kept.found_alone, **found.alone}
     wrong = found.alone[found.node]
-    kept.in_run = {**kept.in_run, found.node: _as_cause(kept.in_run.get(found.node), wrong)}
-    fields = dict(_fields_by_entity(kept, found.alone))
+    assert kept.traced is not None
+    # No node before it is wrong.
+    inexact = {
+        each: replace(kept.in_run[each], status="rounding")
+        for each in itertools.takewhile(found.node.__ne__, names_before(kept.traced))
+        if each in kept.in_run and kept.in_run[each].status == "differs"
+    }
+    own = _as_cause(kept.in_run.get(found.node), wrong)
+    kept.in_run = {**kept.in_run, **inexact, found.node: own}
+    alone = {**{each: kept.found_alone[each] for each in inexact}, **found.alone}
+    fields = dict(_fields_by_entity(kept, alone))
     nodes = [msgspec.structs.replace(each, **fields.get(each.id, {})) for each in nodes]
     return (record if record.verdict == "differ" else _as_differing(record, found.node)), nodes
 
@@ -88,10 +99,11 @@ def _fields_by_entity(
     for name, found in alone.items():
         fields = fields_of(kept.in_run.get(name), found)
         yield f"fx:{name}", fields
-        binding = None
-        if kept.owners is not None and kept.owners.nodes[name].bindings:
-            binding = kept.owners.binding_of(kept.owners.nodes[name].value)
-        if binding is not None:
+        assert kept.owners is not None
+        node = kept.owners.nodes[name]
+        values = list(leaves_of(node.value))
+        binding = kept.owners.binding_of(values[0]) if len(values) == 1 else None
+        if binding is not None and node.bindings:
             yield binding, fields
 
 

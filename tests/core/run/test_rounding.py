@@ -14,7 +14,7 @@ from lowerscope.core.files.pipelines_and_schedules import PRESETS, with_pipeline
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.tolerances import Tolerances
-from lowerscope.core.run.compare.verdicts import Exact, beside_float64, difference
+from lowerscope.core.run.compare.verdicts import Exact, beside_float64, beyond_rounding, difference
 from lowerscope.core.run.float64 import Float64Nodes, Widened, WideWeights
 from lowerscope.core.run.torch_interpreter import TorchValues
 from lowerscope.core.stages import Pipeline
@@ -98,7 +98,8 @@ CASES: dict[str, tuple[Compute, Compute, torch.dtype, int, float]] = {
 }
 
 
-def _verdict(case: str, fault: float) -> str:
+def _verdicts(case: str, fault: float) -> tuple[str, str]:
+    """Return the verdicts on a value beyond the tolerance, and on the same within it."""
     ours, theirs, dtype, terms, offset = CASES[case]
     generator = torch.Generator().manual_seed(len(case))
     values = torch.randn(24, terms, generator=generator)
@@ -116,14 +117,15 @@ def _verdict(case: str, fault: float) -> str:
     found = difference(actual, expected, Tolerances())
     # Where the tolerance is wide enough, as if it had been exceeded.
     right = Exact(exact, dtype, math.sqrt(terms) * unit, noise)
-    found = replace(found, matches=False)
-    return beside_float64(found, actual, expected, right, Tolerances()).verdict or ""
+    beyond, within = (replace(found, matches=each) for each in (False, True))
+    values = (actual, expected, right, Tolerances())
+    return beside_float64(beyond, *values).verdict, beyond_rounding(within, *values).verdict
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_rounding_is_no_fault_and_a_wrong_term_is_one(case: str) -> None:
-    assert _verdict(case, 0.0) == "rounding"
-    assert _verdict(case, 30.0) == "differ"
+    assert _verdicts(case, 0.0) == ("rounding", "match")
+    assert _verdicts(case, 30.0) == ("differ", "differ")
 
 
 _MODEL = """

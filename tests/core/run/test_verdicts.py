@@ -13,7 +13,14 @@ from torch import nn
 from lowerscope.core.model.tolerances import EXACT, Tolerance, Tolerances
 from lowerscope.core.run import float64
 from lowerscope.core.run.compare.uninitialised import uninitialised
-from lowerscope.core.run.compare.verdicts import PreciseRun, difference, judge, tolerance_for
+from lowerscope.core.run.compare.verdicts import (
+    Exact,
+    PreciseRun,
+    beyond_rounding,
+    difference,
+    judge,
+    tolerance_for,
+)
 from lowerscope.core.run.float64 import precise_run
 from lowerscope.core.sources.pytree import by_position
 from lowerscope.core.tracing.tracing import trace
@@ -251,3 +258,30 @@ def test_what_is_read_before_it_is_filled_has_no_values() -> None:
     found = uninitialised(traced.graph_module.graph, modules, traced.values)
     assert {"new_empty", "slice_scatter", "add"} <= found
     assert not found & {"mul", "mul_1", "slice_scatter_1", "t", "sub"}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_values_that_are_far_apart_are_told_within_the_tolerance(dtype: torch.dtype) -> None:
+    eps = torch.finfo(dtype).eps
+    values = torch.linspace(1, 2, 64, dtype=torch.float64)
+    mask = torch.full((8,), -10000.0, dtype=torch.float64)
+    for change, is_far in ((0.0, False), (eps / 4, False), (12 * eps, True)):
+        ours = torch.cat((values * (1 + change), mask)).to(dtype)
+        found = difference(ours, torch.cat((values, mask)).to(dtype), Tolerances())
+        assert found.is_far == is_far
+    found = difference(ours, ours, Tolerances(bfloat16=Tolerance(0.5, 0.5)))
+    assert found.matches
+    assert not found.is_far
+
+
+def test_what_is_set_or_not_known_stays_within_the_tolerance() -> None:
+    right = torch.linspace(1, 2, 64, dtype=torch.float64)
+    theirs, ours = right.float(), (right * (1 + 5e-5)).float()
+    found = difference(ours, theirs, Tolerances())
+    exact = Exact(right, torch.float32)
+    assert found.matches
+    assert beyond_rounding(found, ours, theirs, exact, Tolerances()).verdict == "differ"
+    chosen = Tolerances(float32=Tolerance(1e-3, 1e-3))
+    assert beyond_rounding(found, ours, theirs, exact, chosen).verdict == "match"
+    unlike = Exact(right * 1.5, torch.float32)
+    assert beyond_rounding(found, ours, theirs, unlike, Tolerances()).verdict == "match"
