@@ -20,16 +20,27 @@ LayoutsOf = dict[str, tuple[str, str]]
 
 def replaced(
     module: tvm.IRModule,
-    is_replaced: Callable[[Any], bool],
+    layouts: LayoutsOf,
+    reason_of: Callable[[Any], str],
     call_of: Callable[[Any, relax.BlockBuilder, dict[Any, ir.GlobalVar]], relax.Call],
 ) -> tvm.IRModule:
-    """Return a module with calls of functions in place of some values.
+    """Return a module with calls of functions in place of some results of operators.
 
-    `call_of`: takes a value, the builder, and the functions that were added, by their sizes. The
-    variables of the results stay.
+    `layouts`: the operators. `reason_of`: returns why a call stays; empty if it does not.
+    `call_of`: takes a call, the builder, and the functions that were added, by their sizes. The
+    variables of the results stay. Constants that are converted to another dtype, as weights in half
+    precision are, count as constants.
     """
     builder = relax.BlockBuilder(module)
     added: dict[Any, ir.GlobalVar] = {}
+    converted: dict[Any, Any] = {}
+
+    def constant(value: Any) -> Any:
+        if value not in converted:
+            return value
+        dtype = str(value.ty.dtype)
+        return relax.const(converted[value].value.numpy().astype(dtype), dtype)
+
     for variable, function in module.functions_items():
         if not isinstance(function, relax.Function) or not isinstance(function.body, relax.SeqExpr):
             continue
@@ -39,7 +50,15 @@ def replaced(
             bindings: list[Any] = []
             for binding in block.bindings:
                 value = getattr(binding, "value", None)
-                if is_replaced(value):
+                is_cast = is_one_of(value, {"relax.astype": ("", "")})
+                if is_cast and isinstance(value.args[0], ir.GenericConst):
+                    converted[binding.var] = value.args[0]
+                is_replaced = is_one_of(value, layouts)
+                if is_replaced:
+                    args = [constant(each) for each in value.args]
+                    value = relax.Call(value.op, args, value.attrs, value.ty_args)
+                    value = builder.normalize(value)
+                if is_replaced and not reason_of(value):
                     found = True
                     call = builder.normalize(call_of(value, builder, added))
                     bindings.append(relax.VarBinding(binding.var, call))

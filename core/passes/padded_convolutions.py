@@ -49,7 +49,7 @@ def pad_convolutions(module: tvm.IRModule) -> tvm.IRModule:
 
     That is done where `unpadded` gives no reason against it.
     """
-    return replaced(module, lambda value: is_convolution(value) and not unpadded(value), _call)
+    return replaced(module, _LAYOUTS, unpadded, _call)
 
 
 def is_convolution(value: Any) -> bool:

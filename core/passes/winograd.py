@@ -43,7 +43,7 @@ def winograd(module: tvm.IRModule) -> tvm.IRModule:
 
     That is done where `unfit` gives no reason against it.
     """
-    return replaced(module, lambda value: is_convolution(value) and not unfit(value), _call)
+    return replaced(module, _LAYOUTS, unfit, _call)
 
 
 def is_convolution(value: Any) -> bool:

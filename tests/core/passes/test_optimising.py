@@ -280,6 +280,20 @@ def test_convolutions_with_odd_sizes_are_padded_to_whole_vectors(tmp_path: Path)
     assert {statuses[f"fx:{each}"] for each in layers[1:]} == {"matches"}
 
 
+def test_weights_in_half_precision_are_padded_as_well(tmp_path: Path) -> None:
+    (tmp_path / "half.py").write_text(
+        "import torch\nmodel = torch.nn.Conv2d(5, 31, 3).bfloat16()\n"
+        "example_inputs = (torch.randn(1, 5, 9, 7).bfloat16(),)\n",
+        encoding="utf-8",
+    )
+    steps = find_pipeline("optimise-cpu").steps
+    recipe = Recipe(source=Source(spec=str(tmp_path / "half.py")), steps=steps)
+    pipeline = Pipeline()
+    names = called(pipeline.stages(recipe), "PadConvolution")
+    assert sum("padded_conv2d" in each for each in names) == 1
+    assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match"
+
+
 def test_winograd_is_as_exact_as_direct_sums() -> None:
     """In float32, beside float64: sums are shorter, and transformations add few roundings."""
     torch.manual_seed(0)
