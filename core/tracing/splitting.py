@@ -36,6 +36,7 @@ from lowerscope.core.tracing.example_run import NESTED, may_fail, may_write, mem
 from lowerscope.core.tracing.fidelity import apart_from, unchanged
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
+    NamedInputs,
     forward_line,
     fx_reason,
     is_users_file,
@@ -423,6 +424,8 @@ class TorchPart(nn.Module):
         """The structures of its inputs: a named tuple may come as a plain one."""
         self.objects: dict[str, Nest] = {}
         """The structures of the inputs that are objects: given as lists of their leaves."""
+        self.at_sizes: list[tuple[Mapping[str, int], list[Any]]] = []
+        """Its outputs, tensors without content, at some sizes of named dimensions."""
         self.held = Selected()
         self.training = False
         self._waiting = dict(held)
@@ -480,7 +483,7 @@ class TorchPart(nn.Module):
         )
         made.plain, made.spec, made.constants = self.plain, self.spec, self.constants
         made.modes, made.dtypes, made.given = self.modes, self.dtypes, self.given
-        made.objects = self.objects
+        made.objects, made.at_sizes = self.objects, self.at_sizes
         made.held = copy.deepcopy(self.held, memo)
         return made
 
@@ -914,8 +917,11 @@ _MOST_STATEMENTS = 60
 class Split:
     """The split of one model: its rewritten functions, and its parts."""
 
-    def __init__(self, model: nn.Module, *, changes_state: bool = False) -> None:
+    def __init__(
+        self, model: nn.Module, *, changes_state: bool = False, named: NamedInputs | None = None
+    ) -> None:
         self._model = model
+        self.named = named
         self._sees_changes = changes_state
         self._changes_state = changes_state
         self._functions: list[Function] = []
