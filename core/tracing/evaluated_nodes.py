@@ -22,6 +22,8 @@ class EvaluatedNodes:
 
     def __init__(self, inputs: Sequence[torch.Tensor]) -> None:
         self._inputs = inputs
+        self.sizes: Mapping[str, int] = {}
+        """The sizes of named dimensions in the inputs."""
         self._keys: list[Any] = []
         self._values: list[Any] = []
         self._writes: list[tuple[int, int]] = []  # place of a node, and the memory that it changes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.onnx_models import CONSTANT, OnnxModel, OnnxNode, side
 from lowerscope.core.tracing.example_run import NodeInfo, describe, tensors_in
+from lowerscope.core.tracing.extents import at_other_sizes, expression_of, sizes_of
 from lowerscope.core.tracing.trace_errors import (
     NamedInputs,
     first_line,
@@ -202,18 +203,9 @@ def _at_sizes(
 
     Raises `LowerscopeError` if the model does not take one of these sizes.
     """
-    sizes = {
-        name: size
-        for shape, value in zip(named.shapes, inputs, strict=True)
-        for name, size in zip(shape, value.shape, strict=True)
-        if isinstance(name, str)
-    }
+    sizes = sizes_of(named, inputs)
     yield sizes, base
-    for changed in _others(sizes, named):
-        values = [
-            _resized(value, [changed[each] if isinstance(each, str) else each for each in shape])
-            for shape, value in zip(named.shapes, inputs, strict=True)
-        ]
+    for changed, values in at_other_sizes(named, inputs):
         try:
             found = _run(graph_module, values)
         except Exception as error:
@@ -223,28 +215,6 @@ def _at_sizes(
                 f"{demand} ({first_line(cause)})", named, None, engine=side()
             ) from error
         yield changed, found
-
-
-def _others(sizes: Mapping[str, int], named: NamedInputs) -> Iterator[dict[str, int]]:
-    tried: dict[str, list[int]] = {}
-    for name, size in sizes.items():
-        low, high = named.ranges[name]
-        near = [*range(size + 1, size + 6), *range(size - 1, max(low, 2) - 1, -1)]
-        tried[name] = [each for each in near if low <= each <= high][:5]
-        yield from ({**sizes, name: each} for each in tried[name])
-    if len(sizes) > 1:
-        for turn in range(3):
-            yield {
-                n: (found[turn % len(found)] if (found := tried[n]) else sizes[n]) for n in sizes
-            }
-
-
-def _resized(value: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """Return a tensor of another shape, with elements of `value` in turn."""
-    for axis, size in enumerate(shape):
-        if size != value.shape[axis]:
-            value = value.index_select(axis, torch.arange(size) % value.shape[axis])
-    return value
 
 
 def _fitted(
@@ -291,74 +261,10 @@ def _expression(
     found: Sequence[tuple[dict[str, int], int]], named: NamedInputs, node: str
 ) -> int | str:
     """Return an extent as a number or an expression of the names that gives all that were found."""
-    first, extent = found[0]
-    if all(each == extent for _sizes, each in found):
-        return extent
-    for text, compute in _candidates(found, first, extent):
-        if all(compute(sizes) == each for sizes, each in found):
-            return text
-    raise fixed_dimension(
-        _("a result whose shape is a simple expression of the sizes"), named, None, node, side()
-    )
-
-
-Formula = tuple[str, Callable[[Mapping[str, int]], int]]
-
-
-def _candidates(
-    found: Sequence[tuple[dict[str, int], int]], first: Mapping[str, int], extent: int
-) -> Iterator[Formula]:
-    """Yield expressions that may give the extent, the plainest first."""
-    names = list(first)
-    for count in range(1, len(names) + 1):
-        for chosen in itertools.combinations(names, count):
-            whole = _product(first, chosen)
-            text = "*".join(chosen)
-            if extent % whole == 0:
-                factor = extent // whole
-                yield _times(factor, text), _formula(chosen, factor, 0, 1)
-            for factor in range(1, 9):
-                yield (
-                    _plus(_times(factor, text), extent - factor * whole),
-                    _formula(chosen, factor, extent - factor * whole, 1),
-                )
-    for name in names:
-        for divisor in range(2, 65):
-            for offset in range(-2 * divisor, 2 * divisor + 1):
-                more = extent - (first[name] + offset) // divisor
-                inner = f"({_plus(name, offset)})" if offset else name
-                formula = _formula((name,), 1, offset, divisor, more)
-                yield _plus(f"{inner}//{divisor}", more), formula
-    if len(names) > 1:
-        # A sum of several, as of a past and a present length.
-        for count in range(2, len(names) + 1):
-            for chosen in itertools.combinations(names, count):
-                more = extent - sum(first[name] for name in chosen)
-                yield _plus(" + ".join(chosen), more), _sum(chosen, more)
-
-
-def _product(sizes: Mapping[str, int], names: Sequence[str]) -> int:
-    whole = 1
-    for name in names:
-        whole *= sizes[name]
-    return whole
-
-
-def _formula(
-    names: Sequence[str], factor: int, offset: int, divisor: int, more: int = 0
-) -> Callable[[Mapping[str, int]], int]:
-    return lambda sizes: (factor * _product(sizes, names) + offset) // divisor + more
-
-
-def _sum(names: Sequence[str], more: int) -> Callable[[Mapping[str, int]], int]:
-    return lambda sizes: sum(sizes[name] for name in names) + more
-
-
-def _times(factor: int, text: str) -> str:
-    return text if factor == 1 else f"{factor}*{text}"
-
-
-def _plus(text: str, number: int) -> str:
-    if not number:
-        return text
-    return f"{text} + {number}" if number > 0 else f"{text} - {-number}"
+    expression = expression_of(found)
+    if expression is None:
+        raise fixed_dimension(
+            _("a result whose shape is a simple expression of the sizes"), named, None, node, side()
+        )
+    text, _compute = expression
+    return int(text) if text.isdecimal() else text

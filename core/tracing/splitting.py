@@ -36,6 +36,7 @@ from lowerscope.core.tracing.example_run import NESTED, may_fail, may_write, mem
 from lowerscope.core.tracing.fidelity import apart_from, unchanged
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
+    NamedInputs,
     forward_line,
     fx_reason,
     is_users_file,
@@ -423,6 +424,8 @@ class TorchPart(nn.Module):
         """The structures of its inputs: a named tuple may come as a plain one."""
         self.objects: dict[str, Nest] = {}
         """The structures of the inputs that are objects: given as lists of their leaves."""
+        self.at_sizes: list[tuple[Mapping[str, int], list[Any]]] = []
+        """Its outputs, tensors without content, at some sizes of named dimensions."""
         self.held = Selected()
         self.training = False
         self._waiting = dict(held)
@@ -480,7 +483,7 @@ class TorchPart(nn.Module):
         )
         made.plain, made.spec, made.constants = self.plain, self.spec, self.constants
         made.modes, made.dtypes, made.given = self.modes, self.dtypes, self.given
-        made.objects = self.objects
+        made.objects, made.at_sizes = self.objects, self.at_sizes
         made.held = copy.deepcopy(self.held, memo)
         return made
 
@@ -553,10 +556,12 @@ class TorchPart(nn.Module):
         ]
         leaves, spec = flattened(self.result(*given))
         same = spec == self.spec and all(
-            not _is_output(leaves[index])
+            _is_output(leaf)
+            if index not in self.constants
+            else not _is_output(leaf)
             if self.is_last
-            else type(leaves[index]) is type(value) and leaves[index] == value
-            for index, value in self.constants.items()
+            else type(leaf) is type(self.constants[index]) and leaf == self.constants[index]
+            for index, leaf in enumerate(leaves)
         )
         if not same:
             raise OtherStructure(
@@ -707,7 +712,7 @@ class Function:
                 for each in own_nodes(tree):
                     if isinstance(each, ast.Return) and each.value is not None:
                         value = each.value
-                        each.value = hooked("joined", [load(_EXITS), value])
+                        each.value = self._joined(value)
             tree.body = self._block(tree.body)
             if "select" in self.marks.values():
                 tree.body.insert(0, assigned([_EXITS], ast.List([], ast.Load())))
@@ -749,6 +754,9 @@ class Function:
                 skip = len(statements) - 1
                 made += self._in_torch(statements, is_tail=not mark)
         return made
+
+    def _joined(self, value: ast.expr) -> ast.Call:
+        return hooked("joined", [load(_EXITS), value, ast.Constant(id(self))])
 
     def _inside(self, statement: ast.stmt) -> ast.stmt:
         if isinstance(statement, OWN_SCOPE):
@@ -827,7 +835,7 @@ class Function:
             else ast.Expr(call)
         )
         if is_tail and "select" in self.marks.values():
-            result = ast.Return(hooked("joined", [load(_EXITS), call]))
+            result = ast.Return(self._joined(call))
         locate(result, at)
         return [result]
 
@@ -914,8 +922,11 @@ _MOST_STATEMENTS = 60
 class Split:
     """The split of one model: its rewritten functions, and its parts."""
 
-    def __init__(self, model: nn.Module, *, changes_state: bool = False) -> None:
+    def __init__(
+        self, model: nn.Module, *, changes_state: bool = False, named: NamedInputs | None = None
+    ) -> None:
         self._model = model
+        self.named = named
         self._sees_changes = changes_state
         self._changes_state = changes_state
         self._functions: list[Function] = []
@@ -1170,26 +1181,52 @@ class Split:
                 raise CannotFollow(text, function.line_of_write(name, call.line.line))
         if _has_proxies_inside(held):
             raise CannotFollow(_("it reads an object with traced values"))
+        result = self._call_part(
+            call.function(),
+            {**inputs, **held, **missing},
+            call.changed,
+            call.reason,
+            call.line,
+            call.title,
+            read_later=self._read_later(function, call, names) if call.is_tail else (),
+            is_last=call.is_tail and self._is_own(function),
+        )
+        return _results(call, result, values)
+
+    def _call_part(
+        self,
+        function: Callable[..., Any],
+        values: Mapping[str, Any],
+        changed: Sequence[str],
+        reason: str,
+        line: SourceLine,
+        title: str,
+        **options: Any,
+    ) -> Any:
+        """Add a call of a part to the graph; return its result, with traced values in it.
+
+        `values`: by name; those that are traced are its inputs, and it holds the others.
+        """
+        inputs = {name: each for name, each in values.items() if _has_traced(each)}
+        held = {name: each for name, each in values.items() if name not in inputs}
         objects: dict[str, Nest] = {}
         for name, value in inputs.items():
             parts, structure = flattened(value)
             if isinstance(structure, Nest):
                 inputs[name], objects[name] = parts, structure
         part = TorchPart(
-            call.function(),
+            function,
             tuple(inputs),
-            held | missing,
-            call.changed,
-            call.reason,
-            call.line,
+            held,
+            changed,
+            reason,
+            line,
             changes_state=self._changes_state,
-            read_later=self._read_later(function, call, names) if call.is_tail else (),
-            is_last=call.is_tail and function.function is inspect.unwrap(type(self._model).forward),
+            **options,
         )
         part.objects = objects
         self.parts.append(part)
-        result = self.tracer.call_part(part, call.title, tuple(inputs.values()))
-        return _results(call, result, values)
+        return self.tracer.call_part(part, title, tuple(inputs.values()))
 
     def _read_later(self, function: Function, call: _Call, names: Mapping[str, Any]) -> list[str]:
         """Return the variables that the last statements of a function may change for its caller."""
@@ -1278,15 +1315,37 @@ class Split:
         self._check_nodes_since(flag)
         return tuple(self._chosen(flag, then.get(name), other.get(name)) for name in names)
 
-    def joined(self, exits: Sequence[tuple[Any, Any, int]], value: Any) -> Any:
+    def joined(self, exits: Sequence[tuple[Any, Any, int]], value: Any, owner: int) -> Any:
         """Return the value of a function that may have returned earlier, at some lines."""
+        last = value
         for flag, early, line in reversed(exits):
             try:
                 self._check_nodes_since(flag)
                 value = self._chosen(flag, early, value, numbers=True)
+            except _OtherTypes as error:
+                function = next(each for each in self._functions if id(each) == owner)
+                if not self._is_own(function):
+                    raise CannotFollow(str(error), line) from error
+                return self._first(exits, last, str(error), function)
             except Exception as error:  # the side that is not chosen may fail in any way
                 raise CannotFollow(fx_reason(error), line) from error
         return value
+
+    def _first(
+        self, exits: Sequence[tuple[Any, Any, int]], last: Any, reason: str, function: Function
+    ) -> Any:
+        """Return the result of the model by a part in torch that takes all of its results."""
+        values = {f"flag{number}": flag for number, (flag, *_rest) in enumerate(exits)}
+        values |= {f"result{number}": early for number, (_flag, early, _l) in enumerate(exits)}
+        values["last"] = last
+        for flag, *_rest in exits:
+            self._check_nodes_since(flag)
+        line = source_line(function.original.co_filename, exits[0][2])
+        return self._call_part(_first_of, values, (), reason, line, "return", is_last=True)
+
+    def _is_own(self, function: Function) -> bool:
+        """Return whether a function is the model's ``forward``."""
+        return function.function is inspect.unwrap(type(self._model).forward)
 
     def cond(
         self,
@@ -1335,20 +1394,18 @@ class Split:
             return then
         if not isinstance(flag, fx.Proxy):
             return then if flag else other
-        ours, spec = pytree.tree_flatten(then)
-        theirs, other_spec = pytree.tree_flatten(other)
+        ours, spec = flattened(then)
+        theirs, other_spec = flattened(other)
         if then is None or other is None:
             # A variable that only one side sets is read where it is set.
             return other if then is None else then
         if spec != other_spec:
-            raise CannotFollow(_("the sides of a branch return values of different types"))
-        return pytree.tree_unflatten(
-            [
-                self._chosen_leaf(flag, *pair, numbers=numbers)
-                for pair in zip(ours, theirs, strict=True)
-            ],
-            spec,
-        )
+            raise _OtherTypes(_("the sides of a branch return values of different types"))
+        chosen = [
+            self._chosen_leaf(flag, *pair, numbers=numbers)
+            for pair in zip(ours, theirs, strict=True)
+        ]
+        return unflattened(chosen, spec)
 
     def _chosen_leaf(self, flag: fx.Proxy, then: Any, other: Any, *, numbers: bool) -> Any:
         if then is other:
@@ -1382,7 +1439,18 @@ class Split:
                 )
         elif not any(isinstance(each, fx.Proxy) for each in (then, other)) and then == other:
             return then
-        raise CannotFollow(_("the sides of a branch return values of different types"))
+        raise _OtherTypes(_("the sides of a branch return values of different types"))
+
+
+class _OtherTypes(CannotFollow):
+    """The sides of a branch give values of which none can be chosen."""
+
+
+def _first_of(last: Any, **values: Any) -> Any:
+    """Return the first result whose flag is set, or else the last."""
+    count = len(values) // 2
+    found = (values[f"result{each}"] for each in range(count) if values[f"flag{each}"])
+    return next(found, last)
 
 
 _COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)

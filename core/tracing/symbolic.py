@@ -30,6 +30,7 @@ from lowerscope.core.sources.opened_model import without_compiling
 from lowerscope.core.sources.pytree import CallSpec, Nest, flattened, plain, unflattened
 from lowerscope.core.tracing.evaluated_nodes import EvaluatedNodes
 from lowerscope.core.tracing.example_run import may_write, memory_of, run_eagerly, tensors_in
+from lowerscope.core.tracing.extents import Sizes, at_other_sizes, sizes_of
 from lowerscope.core.tracing.splitting import OF_SHAPE, Split, TorchPart
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
@@ -565,12 +566,39 @@ class _SplitTracer(_Tracer):
         self._split = split
         if not split.values:
             split.values = [EvaluatedNodes(each) for each in (inputs, *varied(inputs))]
+            if split.named is not None:
+                own = sizes_of(split.named, inputs)
+                for each in split.values:
+                    each.sizes = own
+                for sizes, values in at_other_sizes(split.named, inputs):
+                    split.values.append(EvaluatedNodes(values))
+                    split.values[-1].sizes = sizes
         for each in split.values:
             each.begin()
         self._values, *self._others = split.values
+        self._conditions: Any = None
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _SplitProxy(node, self)
+
+    def to_bool(self, obj: fx.Proxy) -> bool:
+        known = self._by_sizes(obj.node)
+        return super().to_bool(obj) if known is None else known
+
+    def _by_sizes(self, condition: fx.Node) -> bool | None:
+        """Return what a condition is at all sizes of named dimensions, if it depends on no data."""
+        if self._split.named is None or not isinstance(self.value_of(condition), bool):
+            return None
+        # Imported here since it takes seconds, and few models need it.
+        from lowerscope.core.tracing.symbolic_sizes import Conditions
+
+        with self._evaluating():
+            if self._conditions is None:
+                self._conditions = Conditions(
+                    self.root, self.graph, self._inputs, self._split.named
+                )
+            known: bool | None = self._conditions.value(condition)
+            return known
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
@@ -629,12 +657,14 @@ class _SplitTracer(_Tracer):
         vars(self.root)[name] = part
         nodes = self.create_arg(inputs)
         results: list[tuple[list[Any], Any]] = []
+        sizes: list[Sizes] = []
         own: Any = _mutable(fx.node.map_arg(nodes, self.value_of))
         part.given = [pytree.tree_structure(each) for each in own]
-        for values in self._values_of_all(nodes):
+        for values, at in self._values_of_all(nodes):
             try:
                 with self._evaluating():
                     results.append(flattened(part.result(*values)))
+                    sizes.append(at)
             except CannotFollow:
                 raise
             except Exception:
@@ -652,8 +682,14 @@ class _SplitTracer(_Tracer):
                 "example inputs",
                 reason=part.reason,
             )
+            del results[1:], sizes[1:]
             others = []
         outputs = part.settle(leaves, spec, [each for each, _other in others])
+        part.at_sizes = [
+            (at, [_kept(found[index]) for index in outputs])
+            for at, (found, _spec) in zip(sizes, results, strict=True)
+            if at
+        ]
         if not outputs and all(each == leaves for each, _other in others):
             return unflattened(leaves, spec)
         proxy: Any = self.create_proxy("call_module", name, inputs, {})
@@ -661,14 +697,22 @@ class _SplitTracer(_Tracer):
         made |= {index: proxy[number] for number, index in enumerate(outputs)}
         return unflattened([made[index] for index in range(len(leaves))], spec)
 
-    def _values_of_all(self, nodes: Any) -> Iterator[Any]:
-        found: dict[fx.Node, list[Any]] = {}
-        fx.node.map_arg(
-            nodes, lambda node: found.setdefault(node, self.values_of(node, content=True))
-        )
-        for number in range(min(map(len, found.values()), default=1)):
+    def _values_of_all(self, nodes: Any) -> Iterator[tuple[Any, Sizes]]:
+        """Yield the values of a nest of nodes for each of the inputs, with their named sizes."""
+        read: list[fx.Node] = []
+        fx.node.map_arg(nodes, read.append)
+        for node in read:
+            self.values_of(node, content=True)
+        # Those of the inputs that the model takes.
+        found = {node: self.values_of(node, content=True) for node in read}
+        for number, inputs in enumerate((self._values, *self._others) if read else [self._values]):
             values = {node: _cloned(each[number]) for node, each in found.items()}
-            yield _mutable(fx.node.map_arg(nodes, values.__getitem__))
+            yield _mutable(fx.node.map_arg(nodes, values.__getitem__)), inputs.sizes
+
+
+def _kept(result: Any) -> Any:
+    """Return a result of a part without the content of tensors."""
+    return result.to("meta") if isinstance(result, torch.Tensor) else result
 
 
 def _mutable(value: Any) -> Any:

@@ -37,6 +37,8 @@ from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec
 from lowerscope.core.tracing.example_run import NodeInfo, describe
+from lowerscope.core.tracing.extents import expression_of
+from lowerscope.core.tracing.splitting import TorchPart
 from lowerscope.core.tracing.trace_errors import (
     NamedInputs,
     Range,
@@ -92,6 +94,35 @@ class Symbols:
         extent = environment.create_symintnode(symbol, hint=size, source=source)
         assert isinstance(extent, torch.SymInt)
         return extent
+
+    def outputs_of(self, part: TorchPart, varies: Sequence[Sequence[bool]]) -> tuple[Any, ...]:
+        """Return the outputs of a part that runs in torch, with extents of the names.
+
+        `varies`: for each tensor, the axes whose extents depend on data.
+
+        Raises `ValueError` if an extent is no simple expression of the sizes.
+        """
+        names = {name: self._extents[name] for name in self._named.ranges if name in self._extents}
+        made: list[Any] = []
+        axes = iter(varies)
+        for index, first in enumerate(part.at_sizes[0][1]):
+            found = [(sizes, outputs[index]) for sizes, outputs in part.at_sizes]
+            if not isinstance(first, torch.Tensor):
+                raise ValueError(_("it gives a number"))
+            if any(each.dim() != first.dim() for _sizes, each in found):
+                raise ValueError(_("the rank of a result depends on the sizes"))
+            of_data = next(axes, (False,) * first.dim())
+            shape: list[Any] = []
+            for axis in range(first.dim()):
+                if of_data[axis]:
+                    shape.append(self._environment.create_unbacked_symint())
+                    continue
+                formula = expression_of([(dict(at), each.shape[axis]) for at, each in found])
+                if formula is None:
+                    raise ValueError(_("a result has a shape that is no expression of the sizes"))
+                shape.append(formula[1](names))
+            made.append(torch.empty(shape, dtype=first.dtype))
+        return tuple(made)
 
     def inputs(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Return tensors with the symbolic shapes of the inputs, for use in `mode`."""
@@ -319,22 +350,29 @@ class _Recorder(fx.Interpreter):
 
     def __init__(
         self,
-        graph_module: fx.GraphModule,
+        graph_module: torch.nn.Module,
         symbols: Symbols,
         named: NamedInputs,
         lines: Mapping[str, SourceLine],
+        graph: fx.Graph | None = None,
     ) -> None:
-        super().__init__(graph_module)
+        super().__init__(graph_module, graph=graph)
         self.extra_traceback = False
         self.values: dict[str, NodeInfo] = {}
         self._symbols = symbols
         self._named = named
         self._lines = lines
 
+    def _value_of(self, n: fx.Node) -> Any:
+        part = self.fetch_attr(str(n.target)) if n.op == "call_module" else None
+        if isinstance(part, TorchPart):
+            return self._symbols.outputs_of(part, n.meta.get("varies", ()))
+        return super().run_node(n)
+
     def run_node(self, n: fx.Node) -> Any:
         line = self._lines.get(n.name)
         try:
-            value = super().run_node(n)
+            value = self._value_of(n)
         except BaseException as error:  # operators may raise any type
             if is_interrupt(error):
                 raise
@@ -355,6 +393,44 @@ class _Recorder(fx.Interpreter):
             raise fixed_dimension(demand, self._named, line, n.name)
         self.values[n.name] = describe(value, lambda each: named_text(each, self._symbols.names))
         return value
+
+
+class Conditions:
+    """The conditions on sizes in a graph that is being traced."""
+
+    def __init__(
+        self,
+        root: torch.nn.Module,
+        graph: fx.Graph,
+        inputs: Sequence[torch.Tensor],
+        named: NamedInputs,
+    ) -> None:
+        self._symbols = Symbols(named, inputs)
+        self._recorder = _Recorder(root, self._symbols, named, {}, graph)
+        self._inputs = iter(self._symbols.inputs(inputs))
+
+    def value(self, condition: fx.Node) -> bool | None:
+        """Return whether a condition holds at all sizes, or at none; ``None`` for others."""
+        env = self._recorder.env
+        try:
+            with _without_values(self._symbols), SymbolicSizes():
+                for node in _read_by(condition, env):
+                    is_input = node.op == "placeholder"
+                    env[node] = next(self._inputs) if is_input else self._recorder.run_node(node)
+                value = env[condition]
+                known = bool(value) if isinstance(value, bool | torch.SymBool) else None
+        except Exception:  # operators may raise any type where values are missing
+            return None
+        return known if next(self._symbols.demands(), None) is None else None
+
+
+def _read_by(last: fx.Node, known: Mapping[fx.Node, Any]) -> list[fx.Node]:
+    """Return the nodes of a graph that a node reads and that are not known, and all inputs."""
+    wanted = {last}
+    for node in reversed(last.graph.nodes):
+        if node.op == "placeholder" or node in wanted:
+            wanted |= {node, *node.all_input_nodes}
+    return [node for node in last.graph.nodes if node in wanted and node not in known]
 
 
 def find_demand(

@@ -34,6 +34,7 @@ from lowerscope.core.sources.pytree import (
 )
 from lowerscope.core.tracing import exporting, onnx_graphs, symbolic
 from lowerscope.core.tracing.example_run import NodeInfo, outputs_of, run_eagerly, run_once
+from lowerscope.core.tracing.extents import at_other_sizes
 from lowerscope.core.tracing.fidelity import (
     Observed,
     apart_from,
@@ -324,9 +325,7 @@ def _trace_by_either(
         if error.problem.code != "try-fx":
             raise
         reason = neither_traces(by_fx, error.problem)
-        if named is not None:
-            raise reason from error
-        return _trace_split(model, inputs, calling, observed, own, reason)
+        return _trace_split(model, inputs, calling, observed, own, reason, named)
     traced = replace(traced, notes=(took_export(by_fx), *traced.notes))
     if named is None and caught and traced.agrees and not _agrees(traced, model, inputs, calling):
         traced = replace(traced, agrees=False)
@@ -427,25 +426,32 @@ def _trace_split(
     observed: Observed,
     own: Sequence[torch.Tensor],
     reason: LowerscopeError,
+    named: NamedInputs | None = None,
 ) -> TracedModel:
     """Trace a model with the statements that cannot be traced as parts that run in torch.
 
     Raises `reason` if that is not possible.
     """
     behaviour = observed.behaviour
-    split = Split(model, changes_state=behaviour.in_place or behaviour.trains)
+    changes_state = behaviour.in_place or behaviour.trains
+    split = Split(model, changes_state=changes_state, named=named)
     for _turn in range(_MOST_SPLITS):
         try:
             with unchanged(model), split.applied():
-                traced, outputs = _trace_fx(model, inputs, calling, None, own, split)
+                traced, outputs = _trace_fx(model, inputs, calling, named, own, split)
         except LowerscopeError as error:
             if not split.extend(error.__cause__ or error):
                 raise reason from error
             continue
         wrong = differs_from_model(outputs, behaviour, "fx", model)
-        if split.selects and (wrong or not _agrees(traced, model, inputs, calling)):
+        checks = split.selects or named is not None
+        agrees = not wrong and (not checks or _agrees(traced, model, inputs, calling, named))
+        if split.selects and not agrees:
             split.run_branches()
             continue
+        if not wrong and not agrees:
+            # Its sizes are those of the example inputs.
+            raise reason
         if wrong and split.coarsen(_("Python takes another branch while tracing")):
             continue
         for part in split.parts:
@@ -460,9 +466,11 @@ def _agrees(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
     calling: CallSpec,
+    named: NamedInputs | None = None,
 ) -> bool:
     """Return whether a graph computes what the model does on other inputs that the model takes."""
-    for values in itertools.chain([inputs], symbolic.varied(inputs)):
+    resized = [] if named is None else [each for _sizes, each in at_other_sizes(named, inputs)]
+    for values in itertools.chain([inputs], symbolic.varied(inputs), resized):
         # Places out of range are an error, and not a read out of bounds.
         checked = torch.sparse.check_sparse_tensor_invariants()  # type: ignore[no-untyped-call]
         with unchanged(model) as own, checked:
@@ -542,6 +550,9 @@ def _trace_fx(
         # Imported here since it takes seconds, and few models need it.
         from lowerscope.core.tracing.symbolic_sizes import run_symbolically
 
+        if split is not None:
+            variants = itertools.chain([inputs], symbolic.varied(inputs))
+            mark_varying(graph_module, values, variants, of_data=True)
         values = run_symbolically(graph_module, inputs, named, lines)
     modules = symbolic.module_paths(graph_module)
     traced = TracedModel(graph_module, values, lines, modules, mutations, "fx", notes)

@@ -179,3 +179,26 @@ class Branches(nn.Module):
         if x.shape[0] == 5:  # the line that decides
             return x + 1
         return x
+
+
+class Routed(nn.Module):
+    """Loops over values of tensors, and a condition on a size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.weights = nn.Parameter(torch.randn(3, 4, 4))
+
+    def forward(self, x: torch.Tensor, past: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if past.numel() == 0:
+            past = past + 1
+        x = self.first(x)
+        mask = F.one_hot(x[:, :3].argmax(-1), 3)
+        y = torch.zeros_like(x)
+        for expert in mask.sum(0).greater(0).nonzero():
+            (rows,) = torch.where(mask[:, expert[0]])
+            y.index_add_(0, rows, F.linear(x[rows], self.weights[expert[0]]))
+        whole = torch.cat([past, y])
+        while whole.abs().max() > 1:
+            whole = whole * 0.5
+        return whole.relu() + 1, whole[whole[:, 0] > 0] * 2

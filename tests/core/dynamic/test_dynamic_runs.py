@@ -72,6 +72,20 @@ def test_one_build_matches_torch_at_every_size(
     check(run(recipe_of(entry, *CASES[entry]), strategy, **overrides))
 
 
+def test_what_depends_on_data_runs_in_torch_at_every_size(
+    pipeline: Pipeline, recipe_of: RecipeOf, run: Run
+) -> None:
+    inputs, dims = ("x=n,4:float32", "past=m,4:float32"), ("n=2..32", "m=2..64")
+    recipe = recipe_of("Routed", inputs, dims, ("n=2,9,32", "m=5,2,64"))
+    lowered = pipeline.stages(recipe).lowered
+    assert lowered is not None
+    in_torch = [each.node for each in lowered.nodes.values() if each.strategy == "library"]
+    assert [each for each in in_torch if each.startswith("for_line")]
+    assert [each for each in in_torch if each.startswith("while_line")]
+    assert "first" in [each.node for each in lowered.nodes.values() if each.strategy != "library"]
+    check(run(recipe, "high-level"))
+
+
 def test_a_number_that_no_shape_of_its_group_has_is_passed_to_it(
     recipe_of: RecipeOf, run: Run
 ) -> None:

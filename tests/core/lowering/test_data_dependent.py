@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
@@ -374,7 +375,7 @@ def test_an_exit_with_a_name_of_its_own_does_not_stop_the_rest_from_being_lowere
     traced = trace(Named().eval(), (torch.randn(5, 4),), "auto")
     names = [node.name for node in traced.graph_module.graph.nodes]
     assert names[1:3] == ["exp", "mul"]
-    assert any(each.startswith("for_line") for each in names)
+    assert {"layers_0", "layers_1", "layers_2"} <= {*names}
 
 
 class Padded(nn.TransformerEncoder):
@@ -1238,3 +1239,45 @@ def test_a_part_in_torch_reads_parameters_of_its_module() -> None:
     x = torch.randn(5, 4)
     _traced, in_torch = check(Experts(), (x,), (-x,), (x[:1].repeat(5, 1),), lowered=6)
     assert len(in_torch) == 1
+
+
+@dataclass
+class Result:
+    logits: torch.Tensor
+    layer: int
+    score: torch.Tensor | None = None
+
+
+class Exits(nn.Module):
+    """Return an object early, with or without one of its tensors."""
+
+    def __init__(self, last_has_score: bool) -> None:
+        super().__init__()
+        self.body = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+        self.last_has_score = last_has_score
+
+    def forward(self, x: torch.Tensor) -> Result:
+        for index, layer in enumerate(self.body):
+            x = layer(x).relu()
+            score = x.mean()
+            if score > 0.5:
+                return Result(x, index, score)
+        return Result(x, 3, score if self.last_has_score else None)
+
+
+@pytest.mark.parametrize("last_has_score", [True, False])
+def test_an_early_exit_with_an_object(last_has_score: bool) -> None:
+    torch.manual_seed(0)
+    model = Exits(last_has_score).eval()
+    x = torch.rand(2, 4)
+    traced = trace(model, (x * 20,), "auto")
+    assert {"body_0", "body_1", "body_2"} <= {n.name for n in traced.graph_module.graph.nodes}
+    for values in (x * 20, x * 0) if last_has_score else (x * 20, x * -20):
+        with torch.no_grad():
+            actual, expected = traced.graph_module(values), model(values)
+        assert int(actual["layer"]) == expected.layer
+        torch.testing.assert_close(actual["logits"], expected.logits)
+        torch.testing.assert_close(actual["score"], expected.score)
+    if not last_has_score:
+        with pytest.raises(RuntimeError, match="another structure than with the example inputs"):
+            traced.graph_module(x * 0)
