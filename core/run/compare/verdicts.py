@@ -476,7 +476,7 @@ def beside_float64(
 ) -> Difference:
     """Tell a fault from rounding where a tensor is out of tolerance.
 
-    See `exact_errors`. Nothing is rounding where the user has set the tolerance.
+    See `against_float64`. Nothing is rounding where the user has set the tolerance.
     """
     seen = against_float64(actual, expected, exact)
     if found.finite != actual.numel() or seen is None:
