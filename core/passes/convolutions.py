@@ -49,7 +49,7 @@ def replaced(
         for block in function.body.blocks:
             bindings: list[Any] = []
             for binding in block.bindings:
-                value = getattr(binding, "value", None)
+                value: Any = getattr(binding, "value", None)
                 is_cast = is_one_of(value, {"relax.astype": ("", "")})
                 if is_cast and isinstance(value.args[0], ir.GenericConst):
                     converted[binding.var] = value.args[0]
