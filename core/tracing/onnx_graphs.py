@@ -10,8 +10,10 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from lowerscope.core.model.dimensions import sizes_text
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.texts import _, enumeration
 from lowerscope.core.sources.onnx_models import CONSTANT, OnnxModel, OnnxNode, side
 from lowerscope.core.tracing.example_run import NodeInfo, describe, tensors_in
 from lowerscope.core.tracing.extents import at_other_sizes, expression_of, sizes_of
@@ -56,7 +58,22 @@ def graph_of(
     Raises `LowerscopeError` if the model fails on these inputs, or does not take all sizes.
     """
     graph_module = fx.GraphModule(model, model.graph)
-    base = _run(graph_module, inputs)
+    try:
+        base = _run(graph_module, inputs)
+    except LowerscopeError as error:
+        if named is None:
+            raise
+        sizes = sizes_of(named, inputs)
+        raise LowerscopeError(
+            _("{error}, at {sizes}", error=error.problem.what, sizes=sizes_text(sizes)),
+            where=model.path,
+            todo=_(
+                "The model may take only the sizes that it was exported with: give numbers in "
+                "place of {names}",
+                names=enumeration([*sizes]),
+            ),
+            details=error.problem.details,
+        ) from error
     at_sizes: AtSizes = [({}, base)]
     if named is not None:
         at_sizes = list(_at_sizes(graph_module, inputs, named, base))

@@ -160,6 +160,18 @@ def test_a_shape_that_depends_on_data_is_no_constant(tmp_path: Path) -> None:
         assert not [each.name for each in nodes if onnx_models.CONSTANT in each.meta]
 
 
+def test_a_model_of_fixed_sizes_says_at_which_it_fails(tmp_path: Path) -> None:
+    nodes = [node("Reshape", ["x", "shape"], ["y"])]
+    path = saved(tmp_path / "net.onnx", nodes, ["n", 2], {"shape": np.array([3, 2])}, ["y"])
+    recipe = Recipe(
+        source=Source(spec=str(path)),
+        inputs=(parse_input("x=n,2"),),
+        dimensions=(Dimension(name="n", low=5, high=9),),
+    )
+    with pytest.raises(LowerscopeError, match=r"at n = \d.*numbers in place of n"):
+        Pipeline().answer(RunQuery(recipe, quick=True))
+
+
 def test_an_extent_of_data_is_none_of_named_sizes(tmp_path: Path) -> None:
     nodes = [
         node("Cast", ["x"], ["whole"], to=TensorProto.INT64),
