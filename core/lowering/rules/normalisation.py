@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+import tvm_ffi
 from torch import nn
 from tvm import te
 from tvm.relax import op
@@ -180,6 +181,7 @@ def te_group_norm(A: Any, grouped: Any, weight: Any, bias: Any, eps: float) -> A
     """
     batch, groups, count = grouped.shape
     own = A.shape[1] // groups
+    of_one = tvm_ffi.structural_equal(groups, A.shape[1])
     row = te.reduce_axis((0, count), name="k")
     length = count.astype(A.dtype)
     sums = te.compute(
@@ -197,7 +199,7 @@ def te_group_norm(A: Any, grouped: Any, weight: Any, bias: Any, eps: float) -> A
     )
 
     def normal(n: Any, c: Any, *at: Any) -> Any:
-        g = c // own if int(groups) > 1 else 0
+        g = c if of_one else c // own if int(groups) > 1 else 0
         value = (A[n, c, *at] - mean[n, g]) * scale[n, g]
         value = value if weight is None else value * weight[c]
         return value if bias is None else value + bias[c]

@@ -465,7 +465,10 @@ def _leave_rest(writing: ScheduleRecorder, block: str) -> None:
     if length is None or not loops:
         return
     loop = loops[-1]
-    full = length // _step_of(writing, rest.a, loop)
+    full, left = divmod(length, _step_of(writing, rest.a, loop))
+    if left == 1:
+        # TVM fails to vectorize a loop of one value whose place was fused of two.
+        return
     stmt = writing.block(loop)
     is_alone = len(collected(stmt.body, SBlock)) == 1
     is_begun = place.stmt.init is None or not reduces(stmt)

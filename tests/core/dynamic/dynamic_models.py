@@ -143,6 +143,7 @@ class Slices(nn.Module):
             torch.arange(n, dtype=torch.float32),
             torch.stack([x, x]).flatten(0, 1),
             x.clone().squeeze_(0),
+            F.instance_norm(x[None]),
         )
 
 

@@ -341,6 +341,15 @@ def test_groups_of_channels_are_normalised_one_after_the_other(groups: int) -> N
     assert Runner(WIDE).difference("group_norm", function, after) is None
 
 
+def test_a_single_value_beside_whole_vectors_is_computed_with_them() -> None:
+    """TVM fails to vectorize a loop of one value whose place was fused of two."""
+    x, grouped = placeholder("x", 2, 6, 43), placeholder("grouped", 2, 2, 129)
+    normal = te_group_norm(x, grouped, None, None, 1e-5)
+    function = te.create_prim_func([x, grouped, normal])
+    _ruled, after = made(function, WIDE)
+    assert Runner(WIDE).difference("group_norm", function, after) is None
+
+
 def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:
     x = np.linspace(0, 1, 3 * 64, dtype="float32").reshape(3, 64)
     x[1, 17] = x[1, 34] = x[2, 63] = np.nan
