@@ -1,4 +1,4 @@
-"""Parts of the steps that compute convolutions by functions of their own.
+"""Shared parts of the steps that compute convolutions by functions of their own.
 
 The program that reproduces a model embeds these functions: they use no names of this module but
 one another.
