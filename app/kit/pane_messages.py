@@ -300,11 +300,8 @@ class Toast(Banner):
 
     def leave(self) -> None:
         """Dismiss the message, unless it is new or has buttons."""
-        if (
-            self._time.isActive()
-            and self._time.remainingTime() <= self._time.interval() - NEW_MS
-            and self._whole
-        ):
+        is_new = self._time.remainingTime() > self._time.interval() - NEW_MS
+        if self._whole and not is_new and not self._buttons:
             self._dismiss_by_user()
 
     def _time_out(self) -> None:

@@ -3,7 +3,8 @@
 The engine and the worker of a window both hold a model and its packed weights, and the engine is
 idle while the worker runs. The pages of a large tensor become those of a file with the same
 content: its address stays, the kernel reads a page when it is used, and what is written to it later
-stays in this process. The files have no name, and go with their tensors. On Linux only.
+stays in this process. The files have no name, and go with the memory of their tensors. On Linux
+only.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from lowerscope.core.files.paths import cache_folder
@@ -49,11 +51,19 @@ def move_to_files(blocks: Iterable[Block], is_wanted: Callable[[], bool]) -> int
     """
     if sys.platform != "linux":
         return 0
+    with contextlib.suppress(OSError):
+        return _move_all(blocks, is_wanted)
+    return 0
+
+
+def _move_all(blocks: Iterable[Block], is_wanted: Callable[[], bool]) -> int:
     memory = list(_anonymous())
     moving: list[Block] = []
+    end = 0
     for start, size in sorted({_pages(each) for each in blocks}):
-        if size < LEAST:
+        if size < LEAST or start < end:
             continue
+        end = start + size
         if any(low <= start and start + size <= high for low, high in memory):
             moving.append((start, size))
         elif not any(low < start + size and start < high for low, high in memory):
@@ -87,14 +97,13 @@ def _anonymous() -> Iterator[tuple[int, int]]:
 
 def _has_room(size: int) -> bool:
     """Return whether the cache is on a disk, with space to spare."""
-    try:
-        device, state = os.stat(cache_folder()).st_dev, os.statvfs(cache_folder())
-    except OSError:
-        return False
-    number = f"{os.major(device)}:{os.minor(device)}"
+    with tempfile.TemporaryFile(dir=cache_folder()) as file:
+        state = os.fstatvfs(file.fileno())
+        about = Path(f"/proc/self/fdinfo/{file.fileno()}").read_text(encoding="utf-8")
+    (mount,) = (line.split()[1] for line in about.splitlines() if line.startswith("mnt_id:"))
     with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
         parts = [line.split(" - ") for line in mounts]
-    kinds = {after.split()[0] for before, after in parts if before.split()[2] == number}
+    kinds = {after.split()[0] for before, after in parts if before.split()[0] == mount}
     return bool(kinds & _DISKS) and state.f_bavail * state.f_frsize >= _SPARE * size
 
 

@@ -9,6 +9,7 @@ factor's length is written out as sums, which vectors compute for several elemen
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -35,22 +36,23 @@ Parts = tuple[Any, Any]
 
 def is_smooth(n: int) -> bool:
     """Return whether a length has small prime factors alone."""
-    return max_factor(n) <= _LARGEST_PRIME
+    return max(_primes(n), default=1) <= _LARGEST_PRIME
 
 
-def max_factor(n: int) -> int:
-    """Return the largest prime factor of a length."""
-    return max(_primes(n), default=1)
+def next_smooth(n: int) -> int:
+    """Return the next length, or this one, that is a product of 2, 3 and 5."""
+    return next(each for each in itertools.count(n) if 30 ** each.bit_length() % each == 0)
 
 
 def _primes(n: int) -> list[int]:
     found, prime = [], 2
-    while n > 1:
-        while n % prime == 0:
+    while prime * prime <= n:
+        if n % prime == 0:
             found.append(prime)
             n //= prime
-        prime += 1
-    return found
+        else:
+            prime += 1
+    return [*found, n] if n > 1 else found
 
 
 def _factors(n: int) -> list[int]:

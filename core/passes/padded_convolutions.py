@@ -29,10 +29,10 @@ _FUSED_WITH_ELEMENTS = 4
 """``kOutEWiseFusable`` of TVM: bias, activation and residual are fused into the function."""
 
 _LANES = 16
-"""Divisor of the number of filters: a vector register has no lanes left over."""
+"""Divisor of the number of filters that leaves no lane of a vector register empty."""
 
 _WASTE = 1 / 8
-"""Share of filters up to which whole vectors are better than half ones."""
+"""Largest share of added filters for which whole registers are used, and not half ones."""
 
 _FEW = 6
 """Number of filters below which most lanes would compute zeros."""

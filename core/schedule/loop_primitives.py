@@ -261,10 +261,9 @@ def _accesses_of(found: Sequence[Place]) -> list[_Access]:
             analyzer.bind(axis.var, axis.dom)
         for regions, written in ((place.stmt.reads, False), (place.stmt.writes, True)):
             for region in regions:
-                found_at = [each.min for each in region.region]
+                places = [each.min for each in region.region]
                 indices = [
-                    bound.get(each if each in bound else analyzer.simplify(each))
-                    for each in found_at
+                    bound.get(each if each in bound else analyzer.simplify(each)) for each in places
                 ]
                 made.append((region.source, indices, written))
     return made

@@ -203,8 +203,10 @@ class Runs(QObject):
     def _say_slow(self, recipe: Recipe, estimate: RunEstimate) -> None:
         text = estimate_text(estimate, recipe.measuring)
         if text and self._slot.is_busy:
-            offer = _("Optimise for CPU"), self.run_optimised
-            self._document.notify(text, "info", offer)
+            offers = [(_("Optimise for CPU"), self.run_optimised)]
+            if recipe.steps == find_pipeline("optimise-cpu").steps:
+                offers = []
+            self._document.notify(text, "info", *offers)
             self._said_slow = self._document.state.notice
 
     def _tell(self, text: str, fraction: float | None = None) -> None:

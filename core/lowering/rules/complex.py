@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +25,7 @@ from lowerscope.core.lowering.complex_numbers import (
 )
 from lowerscope.core.lowering.fourier_loops import (
     is_smooth,
-    max_factor,
+    next_smooth,
     te_transform,
     twiddles,
 )
@@ -366,7 +365,7 @@ def _along_any(
         parts = _sized(b, first, axis, n), _sized(b, second, axis, n)
     angles = (torch.arange(n) ** 2 % (2 * n)).double() * (sign * math.pi / n)
     chirp = torch.polar(torch.ones_like(angles), angles)
-    length = next(each for each in itertools.count(2 * n - 1) if max_factor(each) <= 5)
+    length = next_smooth(2 * n - 1)
     kernel = torch.zeros(length, dtype=chirp.dtype)
     kernel[:n] = chirp.conj()
     kernel[length - n + 1 :] = chirp.conj()[1:].flip(0)
@@ -583,7 +582,9 @@ def istft(
         raise Refused(_("its result is complex"))
     if not isinstance(frames, int):
         raise Refused(_("it needs a number, and the dimension is symbolic"))
-    if n_fft % hop or onesided is (rows == n_fft):
+    if onesided is (rows == n_fft):
+        raise Refused(_("its spectrum has {count} rows", count=rows))
+    if n_fft % hop:
         raise Refused(_("its windows are no whole number of hops"))
     scale = n_fft**-0.5 if normalized else 1 / n_fft
     last = len(batch) + 1

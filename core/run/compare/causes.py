@@ -56,7 +56,7 @@ from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.tracing import TracedModel
 
 MOST = 12
-"""Most nodes that are computed again."""
+"""Most nodes that are computed again, each with the others of its call."""
 
 _LESS_ACCURATE = 1.5
 """Ratio of a node's mean error to torch's beyond which it is computed again."""

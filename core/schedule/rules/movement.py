@@ -375,6 +375,8 @@ def _runs(index: Any, row: Any, extent: int) -> set[int]:
 
     Of a row that is padded by reflection, say, those are the bounds of the input.
     """
+    if _step(index, row) == 1:
+        return set()
     values = _values(index, row, np.arange(extent))
     if values is None or np.ndim(values) == 0:
         return set()

@@ -187,6 +187,7 @@ def test_signals_and_their_spectra_in_time() -> None:
             *(torch.istft(made * 2, 24, 6, window=window, length=each) for each in (None, 90, 130)),
             torch.istft(others, 24, 8, **short),
             torch.istft(whole, 16, onesided=False),
+            torch.stft(x, 1, 1, return_complex=True),
         )
 
     inputs = values((2, 100), (2, 100), complex_ones=1)
