@@ -13,6 +13,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,24 @@ _TOGETHER = 64
 
 Parts = tuple[Any, Any]
 """Real and imaginary part; ``None`` for an imaginary part of 0."""
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A discrete Fourier transform.
+
+    `n`: length; half of it is given where the others follow from that.
+    `sign`: of the exponent: -1 for the forward transform.
+    `scale`: factor of all results.
+    `count`: number of results: the first ones.
+    `only_real`: whether the results have no imaginary parts.
+    """
+
+    n: int
+    sign: int
+    scale: float
+    count: int
+    only_real: bool = False
 
 
 def is_smooth(n: int) -> bool:
@@ -185,23 +204,13 @@ def te_transform(
     parts: Sequence[te.Tensor],
     table: te.Tensor,
     axis: int,
-    n: int,
-    sign: int,
-    scale: float,
-    count: int,
-    only_real: bool,
+    wanted: Transform,
 ) -> Any:
     """Return the transform along `axis`, by its parts.
 
     Args:
-        parts: The real parts, and the imaginary ones if they are not 0; half of them, from which
-            the others follow, where there are fewer than `n`.
+        parts: The real parts, and the imaginary ones if they are not 0.
         table: `twiddles`.
-        n: Length that is transformed.
-        sign: Of the exponent: -1 for the forward transform.
-        scale: Factor of all results.
-        count: Number of results: the first ones.
-        only_real: Whether the results have no imaginary parts.
     """
     given = parts[0]
     dtype, last = str(given.dtype), len(given.shape) - 1
@@ -226,15 +235,16 @@ def te_transform(
                     found[last] = at[last] * together + column
                 return [found[each] for each in range(last + 1)]
 
-            is_half = int(given.shape[axis]) < n
-            return _Rows(
-                *(n, sign, scale, count, dtype, together, inputs, outputs, place), is_half=is_half
-            ).statement()
+            is_half = int(given.shape[axis]) < wanted.n
+            rows = _Rows(wanted, dtype, together, inputs, outputs, place, is_half=is_half)
+            return rows.statement()
 
         many = functools.reduce(operator.mul, around.values(), long(1))
-        return loop(many, transform, shared=are_worth_threads([*around.values(), n * together]))
+        elements = [*around.values(), wanted.n * together]
+        return loop(many, transform, shared=are_worth_threads(elements))
 
-    shape, results = [*given.shape[:axis], count, *given.shape[axis + 1 :]], 1 if only_real else 2
+    shape = [*given.shape[:axis], wanted.count, *given.shape[axis + 1 :]]
+    results = 1 if wanted.only_real else 2
     return te.extern(
         [shape] * results, [*parts, table], body, dtype=[dtype] * results, name="transform"
     )
@@ -245,10 +255,7 @@ class _Rows:
 
     def __init__(
         self,
-        n: int,
-        sign: int,
-        scale: float,
-        count: int,
+        wanted: Transform,
         dtype: str,
         together: int,
         inputs: Sequence[Any],
@@ -257,14 +264,14 @@ class _Rows:
         *,
         is_half: bool,
     ) -> None:
-        self._n, self._sign, self._scale, self._count = n, sign, scale, count
+        self._wanted, self._n = wanted, wanted.n
         self._dtype, self._together, self._place = dtype, together, place
         *self._inputs, self._table = inputs
         self._outputs, self._is_half = outputs, is_half
-        self._factors = _factors(n)
+        self._factors = _factors(wanted.n)
         self._buffers = [
             [
-                tirx.decl_buffer((long(n * together),), dtype, f"{name}{side}", layout=None)
+                tirx.decl_buffer((long(wanted.n * together),), dtype, f"{name}{side}", layout=None)
                 for name in "rs"
             ]
             for side in range(2)
@@ -281,7 +288,7 @@ class _Rows:
         if len(self._inputs) == 1 and len(self._outputs) == 2:
             # The sum of real numbers, and that with alternating signs, are real.
             for row in {0, self._n // 2} if self._n % 2 == 0 else {0}:
-                if row < self._count:
+                if row < self._wanted.count:
                     zero = partial(self._result, long(row), value=(None, None), parts=(1,))
                     steps.append(loop(self._together, zero))
         read = {number % 2 for number in range(0 if self._is_half else 1, len(self._factors))}
@@ -308,15 +315,15 @@ class _Rows:
                     real, imaginary = (buffer[element] for buffer in source)
                 given.append((sums.named(real), sums.named(imaginary)))
             stores: list[Any] = []
-            for each, made in enumerate(sums.transform(given, self._sign)):
+            for each, made in enumerate(sums.transform(given, self._wanted.sign)):
                 if is_last:
-                    value, least = sums.times(made, self._scale, 0.0), each * before
+                    value, least = sums.times(made, self._wanted.scale, 0.0), each * before
                     stored = self._result(least + s, q, value)
-                    if least + before > self._count:
+                    if least + before > self._wanted.count:
                         # More results than what is asked for.
-                        asked = s < self._count - least
+                        asked = s < self._wanted.count - least
                         stored = tirx.IfThenElse(asked, stored, None)
-                    if least < self._count:
+                    if least < self._wanted.count:
                         stores.append(stored)
                     continue
                 turn = start + (each - 1) * after + p

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from lowerscope.core.lowering.complex_numbers import (
     times,
 )
 from lowerscope.core.lowering.fourier_loops import (
+    Transform,
     is_smooth,
     next_smooth,
     te_transform,
@@ -305,51 +307,30 @@ def complex_log(b: NodeBuilder, input: Value) -> Value:
 
 
 def _along(
-    b: NodeBuilder,
-    parts: tuple[Part, Part],
-    axis: int,
-    n: int,
-    sign: int,
-    scale: float,
-    count: int,
-    *,
-    only_real: bool = False,
+    b: NodeBuilder, parts: tuple[Part, Part], axis: int, wanted: Transform
 ) -> tuple[Part, Part]:
-    """Transform a complex tensor, given by its parts, along an axis.
-
-    `n`: length of the axis, half of which is given if it is shorter.
-    `sign`: of the exponent: -1 for the forward transform.
-    `count`: number of results: the first ones of each row.
-    """
+    """Transform a complex tensor, given by its parts, along an axis."""
     first, second = parts
-    if n == 1:
-        return first, None if only_real else second
-    if not is_smooth(n):
-        return _along_any(b, parts, axis, n, sign, scale, count, only_real=only_real)
+    if wanted.n == 1:
+        return first, None if wanted.only_real else second
+    if not is_smooth(wanted.n):
+        return _along_any(b, parts, axis, wanted)
     dtype = dtype_of(first)
-    table = torch.from_numpy(twiddles(n, sign)).to(getattr(torch, dtype))
+    table = torch.from_numpy(twiddles(wanted.n, wanted.sign)).to(getattr(torch, dtype))
     made = b.emit_te(
-        te_transform,
+        partial(te_transform, axis=axis, wanted=wanted),
         [each for each in (first, second) if each is not None],
         b.constant(table),
-        *(axis, n, sign, scale, count, only_real),
         primfunc_name_hint="fft",
     )
-    return (made, None) if only_real else (b.emit(made[0]), b.emit(made[1]))
+    return (made, None) if wanted.only_real else (b.emit(made[0]), b.emit(made[1]))
 
 
 def _along_any(
-    b: NodeBuilder,
-    parts: tuple[Part, Part],
-    axis: int,
-    n: int,
-    sign: int,
-    scale: float,
-    count: int,
-    *,
-    only_real: bool,
+    b: NodeBuilder, parts: tuple[Part, Part], axis: int, wanted: Transform
 ) -> tuple[Part, Part]:
     """Transform an axis with a large prime factor, by a convolution (Bluestein, 1970)."""
+    n, count = wanted.n, wanted.count
     after = rank_of(parts[0]) - 1 - axis
 
     def constant(values: torch.Tensor) -> Any:
@@ -363,7 +344,7 @@ def _along_any(
         twice[2 * torch.arange(given) % n == 0] = 1
         first, second = multiplied(b, times(b), parts, (constant(twice), None))
         parts = _sized(b, first, axis, n), _sized(b, second, axis, n)
-    angles = (torch.arange(n) ** 2 % (2 * n)).double() * (sign * math.pi / n)
+    angles = (torch.arange(n) ** 2 % (2 * n)).double() * (wanted.sign * math.pi / n)
     chirp = torch.polar(torch.ones_like(angles), angles)
     length = next_smooth(2 * n - 1)
     kernel = torch.zeros(length, dtype=chirp.dtype)
@@ -375,14 +356,15 @@ def _along_any(
         return multiplied(b, product, parts, (constant(factor.real), constant(factor.imag)))
 
     first, second = (_sized(b, each, axis, length) for each in by(parts, chirp))
-    there = by(_along(b, (first, second), axis, length, -1, 1.0, length), spectrum)
-    back = _along(b, there, axis, length, 1, scale / length, count)
+    forward = Transform(length, -1, 1.0, length)
+    there = by(_along(b, (first, second), axis, forward), spectrum)
+    back = _along(b, there, axis, Transform(length, 1, wanted.scale / length, count))
     first, second = by(back, chirp[:count])
     if of_real and second is not None:
         # The sum of real numbers, and that with alternating signs, are real.
         is_real = (2 * torch.arange(count) % n == 0).reshape(-1, *[1] * after)
         second = b.emit(op.where(b.constant(is_real), scalar(0.0, dtype_of(second)), second))
-    return first, None if only_real else second
+    return first, None if wanted.only_real else second
 
 
 def _sized(b: NodeBuilder, part: Part, axis: int, count: Any) -> Part:
@@ -448,9 +430,8 @@ def _transformed(
         first, second = (_sized(b, each, axis, given) for each in (first, second))
         count = n // 2 + 1 if kind == "from real" and place == 0 else n
         factor = {"none": 1.0, "by_root_n": n**-0.5, "by_n": 1 / n}[scale]
-        first, second = _along(
-            b, (first, second), axis, n, sign, factor, count, only_real=only_real
-        )
+        wanted = Transform(n, sign, factor, count, only_real)
+        first, second = _along(b, (first, second), axis, wanted)
         if is_named:
             first, second = _permuted(b, (first, second), back)
     return first if kind == "to real" else joined(b, (first, second), dtype)
@@ -555,7 +536,7 @@ def stft(
     scale = n_fft**-0.5 if normalized else 1.0
     axes = rank_of(frames)
     order = [*range(axes - 2), axes - 1, axes - 2]
-    parts = _along(b, (frames, None), axes - 1, n_fft, -1, scale, count)
+    parts = _along(b, (frames, None), axes - 1, Transform(n_fft, -1, scale, count))
     made = joined(b, _permuted(b, parts, order), complex_of(input))
     return made if return_complex is not False else made.value
 
@@ -589,7 +570,7 @@ def istft(
     scale = n_fft**-0.5 if normalized else 1 / n_fft
     last = len(batch) + 1
     parts = _permuted(b, parts, [*range(last - 1), last, last - 1])
-    signal, _none = _along(b, parts, last, n_fft, 1, scale, n_fft, only_real=True)
+    signal, _none = _along(b, parts, last, Transform(n_fft, 1, scale, n_fft, only_real=True))
     window = _whole_window(b, window, n_fft, win_length, dtype_of(signal))
     squares = broadcast_to(b, mul(b, window, window), [frames, n_fft])
     added, weights = (_overlapped(b, each, hop) for each in (mul(b, signal, window), squares))
