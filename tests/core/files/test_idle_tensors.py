@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from mmap import PAGESIZE
 from pathlib import Path
 
@@ -37,7 +36,6 @@ def in_memory(array: np.ndarray) -> int:
     return int((entries >> np.uint64(63)).sum()) * PAGESIZE
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="mapping of files as on Linux")
 def test_values_and_addresses_stay_and_memory_is_free(folder: Path) -> None:
     array = np.random.default_rng(0).integers(0, 256, SIZE, dtype=np.uint8)
     copy, at = array.copy(), array.ctypes.data
@@ -61,7 +59,6 @@ def test_values_and_addresses_stay_and_memory_is_free(folder: Path) -> None:
     del array
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="mapping of files as on Linux")
 def test_what_is_wanted_or_small_or_without_room_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = [np.ones(SIZE, np.uint8) for _ in range(3)]
     asked: list[None] = []
