@@ -241,8 +241,7 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
             _("dtype {dtype} instead of {dtype2}", dtype=actual.dtype, dtype2=expected.dtype)
         )
     tolerance = tolerance_for(expected.dtype, tolerances)
-    largest = farthest = gaps = sizes = 0.0
-    outside, finite, unequal, not_finite = 0, 0, 0, NotFinite()
+    figures, not_finite = _Figures(), NotFinite()
     ours, theirs = actual.reshape(-1), expected.reshape(-1)
     for start in range(0, ours.numel(), CHUNK):
         a, b = ours[start : start + CHUNK], theirs[start : start + CHUNK]
@@ -250,15 +249,14 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
         if found is None:
             each = elements(a, b, tolerance)
             not_finite.count(a, b, each.same)
-            finite += int(each.finite.sum())
-            errors = float(each.gap.max()), float(each.relative.max()), int(each.outside.sum())
-            found = (*errors, 0.0, 0.0, 0)
-        else:
-            finite += a.numel()
-        largest, farthest = max(largest, found[0]), max(farthest, found[1])
-        outside, unequal = outside + found[2], unequal + found[5]
-        gaps, sizes = gaps + found[3], sizes + found[4]
-    count = actual.numel()
+            found = _Figures(
+                largest=float(each.gap.max()),
+                farthest=float(each.relative.max()),
+                outside=int(each.outside.sum()),
+                finite=int(each.finite.sum()),
+            )
+        figures = figures.joined(found)
+    count, outside, finite = actual.numel(), figures.outside, figures.finite
     said = ""
     if outside:
         said = _n(
@@ -272,17 +270,58 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
     elif not outside and not finite:
         said = _("no element is finite on both sides, so nothing was compared")
     return Difference(
-        max_abs=largest,
-        max_rel=farthest,
+        max_abs=figures.largest,
+        max_rel=figures.farthest,
         matches=outside == 0,
         # Non-finite values come first: they are the cause of the rest.
         reason=_("; ").join(each for each in (not_finite.text, said) if each),
         finite=finite,
         not_finite=not_finite.text,
         not_finite_count=count - finite,
-        # Equal elements, such as those of a mask, may be large.
-        is_far=sizes > 0 and gaps / count > sizes / unequal * _far_from(expected.dtype) ** 2,
+        is_far=figures.is_far(expected.dtype),
     )
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """Figures of the differences of some elements.
+
+    `largest`, `farthest`: the largest absolute and relative difference.
+    `outside`: number of elements out of tolerance.
+    `finite`: number of elements that are finite on both sides.
+    `summed`: number of elements whose squares are in the sums: those of parts without others.
+    `gaps`: sum of the squares of their differences.
+    `unequal`, `sizes`: number of those that differ, and sum of the squares of their references.
+    """
+
+    largest: float = 0.0
+    farthest: float = 0.0
+    outside: int = 0
+    finite: int = 0
+    summed: int = 0
+    gaps: float = 0.0
+    unequal: int = 0
+    sizes: float = 0.0
+
+    def joined(self, other: _Figures) -> _Figures:
+        """Return the figures of these and other elements."""
+        return _Figures(
+            max(self.largest, other.largest),
+            max(self.farthest, other.farthest),
+            self.outside + other.outside,
+            self.finite + other.finite,
+            self.summed + other.summed,
+            self.gaps + other.gaps,
+            self.unequal + other.unequal,
+            self.sizes + other.sizes,
+        )
+
+    def is_far(self, dtype: torch.dtype) -> bool:
+        """Return whether the differences are larger than those of rounding usually are."""
+        if not self.sizes:
+            return False
+        # Equal elements, such as those of a mask, may be large.
+        return self.gaps / self.summed > self.sizes / self.unequal * _far_from(dtype) ** 2
 
 
 def _far_from(dtype: torch.dtype) -> float:
@@ -299,12 +338,8 @@ _FAR_SUMMED = 16
 
 def _finite_difference(
     actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance
-) -> tuple[float, float, int, float, float, int] | None:
-    """Return the figures of `elements` in fewer steps; ``None`` unless all values are finite.
-
-    The last are the sums of the squares of the differences and, where there is one, of the
-    reference, and the number of differences.
-    """
+) -> _Figures | None:
+    """Return the figures of `elements` in fewer steps; ``None`` unless all values are finite."""
     # A model may return a parameter.
     size = expected.detach().to(torch.float64, copy=True)
     gap = actual.to(torch.float64, copy=True).sub_(size).abs_()
@@ -314,10 +349,19 @@ def _finite_difference(
     size.abs_()
     is_unequal = gap > 0
     unequal = size * is_unequal
-    squares = float(gap.dot(gap)), float(unequal.dot(unequal)), int(is_unequal.sum())
+    gaps, sizes = float(gap.dot(gap)), float(unequal.dot(unequal))
     outside = int(torch.count_nonzero(gap > tolerance.atol + tolerance.rtol * size))
     size.masked_fill_(size <= tolerance.atol, torch.inf)
-    return largest, float(gap.div_(size).max()), outside, *squares
+    return _Figures(
+        largest=largest,
+        farthest=float(gap.div_(size).max()),
+        outside=outside,
+        finite=actual.numel(),
+        summed=actual.numel(),
+        gaps=gaps,
+        unequal=int(is_unequal.sum()),
+        sizes=sizes,
+    )
 
 
 def _incomparable(reason: str) -> Difference:
