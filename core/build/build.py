@@ -97,17 +97,28 @@ _LLVM = Lock()
 _FEWEST = 4
 """Functions that are worth a thread."""
 
+_NO_ALIAS = "tirx.noalias"
+"""Attribute of functions whose buffers do not overlap."""
+
 
 def _codegen(module: tvm.IRModule, target: tvm.target.Target) -> Any:
-    """Return LLVM's module for functions after all passes; it may import others with the rest."""
+    """Return LLVM's module for functions after all passes; it may import others with the rest.
+
+    TVM takes the buffers of all functions of a module to overlap if those of one may: then LLVM
+    keeps no sums in registers. Such functions get a module of their own.
+    """
     # Those that are alike have similar names, and are spread over the threads.
     functions = sorted(module.functions_items(), key=lambda each: str(each[0].name_hint))
-    count = 1 if "cl-opt" in target.attrs else min(MACHINE, len(functions) // _FEWEST)
-    if count < 2 or any(_calls(each, module) for _name, each in functions):
-        with _LLVM:
-            return _TVM(module, target)
-    parts = [tvm.IRModule(dict(functions[at::count]), attrs=module.attrs) for at in range(count)]
-    with _LLVM, ThreadPoolExecutor(count) as threads:
+    if any(_calls(each, module) for _name, each in functions):
+        parts = [module]
+    else:
+        apart = [each for each in functions if _NO_ALIAS in (each[1].attrs or {})]
+        count = 1 if "cl-opt" in target.attrs else min(MACHINE, len(apart) // _FEWEST) or 1
+        rest = [each for each in functions if _NO_ALIAS not in (each[1].attrs or {})]
+        groups = [each for each in (*(apart[at::count] for at in range(count)), rest) if each]
+        parts = [tvm.IRModule(dict(each), attrs=module.attrs) for each in groups]
+    workers = 1 if "cl-opt" in target.attrs else len(parts)
+    with _LLVM, ThreadPoolExecutor(workers) as threads:
         first, *others = threads.map(lambda each: _TVM(each, target), parts)
     for each in others:
         first.import_module(each)

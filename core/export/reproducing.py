@@ -70,6 +70,7 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerance
 from lowerscope.core.passes import (
     batch_norm_folding,
+    bfloat16_products,
     chosen_branches,
     matrix_transposes,
     own_passes,
@@ -79,6 +80,7 @@ from lowerscope.core.passes import (
     winograd,
 )
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM
+from lowerscope.core.passes.bfloat16_products import MULTIPLY_BFLOAT16
 from lowerscope.core.passes.catalogue import MODULES, Pass, arguments_of, find, split, user_passes
 from lowerscope.core.passes.chosen_branches import CHOOSE_BRANCHES
 from lowerscope.core.passes.matrix_transposes import FUSE_TRANSPOSE
@@ -87,6 +89,8 @@ from lowerscope.core.passes.padded_convolutions import PAD_CONVOLUTION
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
 from lowerscope.core.passes.winograd import WINOGRAD
 from lowerscope.core.run.execution import to_tvm
+from lowerscope.core.schedule import bfloat16_dot
+from lowerscope.core.schedule.bfloat16_dot import BFLOAT16_DOT
 from lowerscope.core.sources.array_files import is_archive
 from lowerscope.core.sources.onnx_models import OnnxModel, OnnxNode
 from lowerscope.core.sources.opened_model import LoadedModel
@@ -409,7 +413,8 @@ def _tolerances(recipe: Recipe) -> dict[str, tuple[float, float]]:
 def imports_for(body: str, imports: tuple[str, ...]) -> dict[str, Any]:
     """Return the values of the template for the modules that a program uses."""
     modules = dict.fromkeys(re.findall(r"\b(tvm\.(?:\w+\.)*transform|tvm\.relax\.backend)\.", body))
-    if "sch.tensorize(" in body:
+    tensorized = [line for line in body.splitlines() if "sch.tensorize(" in line]
+    if any(BFLOAT16_DOT not in line for line in tensorized):
         modules["tvm.s_tir.tensor_intrin"] = None
     froms = [line for line in imports if line.startswith("from ") and " tvm" not in line]
     return {
@@ -442,6 +447,7 @@ _OWN_STEPS: Mapping[str, tuple[ModuleType, str]] = {
     SPLIT_TRANSPOSED: (transposed, "split_transposed"),
     WINOGRAD: (winograd, "winograd"),
     PAD_CONVOLUTION: (padded_convolutions, "pad_convolutions"),
+    MULTIPLY_BFLOAT16: (bfloat16_products, "multiply_bfloat16"),
     FUSE_TRANSPOSE: (matrix_transposes, "fuse_transposes"),
     VECTOR_MATH: (vector_math, "with_vector_math"),
 }
@@ -469,15 +475,18 @@ def steps_values(stages: Stages, recipe: Recipe, taken: Identifiers) -> dict[str
                 function = each.schedule.function
                 named[function] = taken.take(f"schedule_{function}")
                 schedules[named[function]] = function, each.lines()
+                if any(BFLOAT16_DOT in line for line in each.lines()):
+                    register = _embedded((bfloat16_dot, "register"), embedded)
+                    lines[:] = [f"{register}()"]
             lines += _scheduling(step, named)
             continue
         found = find(step.name, stages.passes, step.name)
         name = found.type.name
         if name in _BEFORE_STEPS and without_row_major(run.before) is not run.before:
             # It drops layouts before the step, as Lowerscope's version of the step does.
-            lines.append(f"module = {_embedded_call(_BEFORE_STEPS[name], embedded)}")
+            lines.append(f"module = {_embedded(_BEFORE_STEPS[name], embedded)}(module)")
         if name in _OWN_STEPS:
-            lines.append(f"module = {_embedded_call(_OWN_STEPS[name], embedded)}")
+            lines.append(f"module = {_embedded(_OWN_STEPS[name], embedded)}(module)")
         else:
             lines += _pass(found, step, own_files, tuple(run.left_out))
     return {
@@ -524,8 +533,8 @@ _ENGLISH = "def _(text, /, **values):\n    return text.format(**values)\n"
 """Texts in the program: in English, as its own."""
 
 
-def _embedded_call(found: tuple[ModuleType, str], embedded: dict[str, str]) -> str:
-    """Add the text of an own step's module, with its imports of Lowerscope inlined; call it."""
+def _embedded(found: tuple[ModuleType, str], embedded: dict[str, str]) -> str:
+    """Add the text of an own module, with its imports of Lowerscope inlined; name its function."""
     module, function = found
     name = module.__name__.rpartition(".")[2].upper()
     text = inspect.getsource(module)
@@ -539,7 +548,7 @@ def _embedded_call(found: tuple[ModuleType, str], embedded: dict[str, str]) -> s
         text = text.replace(f"{line}\n", "")
         text += "\n\n" + "\n\n".join(made)
     embedded[name] = quoted_lines(text)
-    return f"{name}.{function}(module)"
+    return f"{name}.{function}"
 
 
 def _pass(

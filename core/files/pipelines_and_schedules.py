@@ -160,6 +160,7 @@ _FOLD = (
     "WinogradConvolution",
     "PadConvolution",
     "DecomposeOpsForInference",
+    "MultiplyBfloat16",
     "FuseMatrixTranspose",
 )
 _PACK = ("SplitLayoutRewritePreproc", "FoldConstant", "DeadCodeElimination")

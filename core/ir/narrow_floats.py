@@ -16,6 +16,7 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
     """Return `module` with bfloat16 in float32 in the functions that bind values.
 
     So are their own buffers, as in TVM's build: only arguments are read and rounded as bfloat16.
+    Those whose bits an instruction reads keep these, as integers.
     """
     # Exported programs hold the text of this function alone.
     import tvm_ffi
@@ -26,13 +27,26 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
     def takes_bits(call: Any) -> bool:
         return getattr(call.op, "name", "") == "tirx.reinterpret"
 
+    def gives_pairs(call: Any) -> bool:
+        """Return whether a call takes pairs of bfloat16 as integers of 32 bits."""
+        if not takes_bits(call):
+            return False
+        narrow, wide = str(call.args[0].ty.dtype), str(call.ty.dtype)
+        return narrow.startswith("bfloat16x") and wide.startswith("int32")
+
+    def own_buffers(function: Any) -> list[Any]:
+        blocks = found(function, tvm.s_tir.SBlock)
+        own = (buffer for block in blocks for buffer in block.alloc_buffers)
+        return [each for each in own if str(each.dtype) == "bfloat16"]
+
     def found(function: Any, kind: Any) -> list[Any]:
         values: list[Any] = []
         tvm_ffi.structural_walk(function.body, (kind, values.append))
         return values
 
     def binds_narrow(function: Any) -> bool:
-        if not found(function, tirx.Let):
+        has_pairs = any(map(gives_pairs, found(function, tvm.ir.Call)))
+        if not found(function, tirx.Let) and not (has_pairs and own_buffers(function)):
             return False
         calls = [each for each in found(function, tvm.ir.Call) if takes_bits(each)]
         is_done = any(is_narrow(value) for each in calls for value in (each, *each.args))
@@ -49,17 +63,41 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
         made = tirx.reinterpret("bfloat16", tirx.Cast("uint16", up >> number(16)))
         return tirx.Let(bits, tirx.reinterpret("uint32", value), made)
 
+    def pair(call: Any) -> Any:
+        if not gives_pairs(call):
+            return call
+        (load,) = call.args
+        bits = as_integers(load.source)
+        return tirx.reinterpret(call.ty.dtype, tirx.BufferLoad(bits, load.indices))
+
+    def as_integers(buffer: Any) -> Any:
+        made = tirx.decl_buffer(
+            buffer.shape,
+            "uint16",
+            str(buffer.name),
+            elem_offset=buffer.elem_offset,
+            scope=str(buffer.scope()),
+            offset_factor=int(buffer.offset_factor),
+        )
+        return integers.setdefault(buffer, made)
+
+    def as_given(load: Any) -> Any:
+        buffer = next((own for own, bits in arguments.items() if bits.same_as(load.source)), None)
+        return load if buffer is None else tirx.BufferLoad(buffer, load.indices)
+
     def variable(var: Any) -> Any:
         if is_narrow(var):
             wide.setdefault(var, tirx.Var(var.name, "float32"))
         return wide.get(var, var)
 
     def loaded(load: Any) -> Any:
-        load = tirx.BufferLoad(load.source, load.indices) if is_narrow(load) else load
         if not is_narrow(load):
             return load
-        bits = tirx.Cast("uint32", tirx.reinterpret("uint16", load))
-        return tirx.reinterpret("float32", bits << number(16))
+        load = tirx.BufferLoad(load.source, load.indices)
+        if str(load.ty.dtype) == "float32":
+            return load
+        given = load if str(load.ty.dtype) == "uint16" else tirx.reinterpret("uint16", load)
+        return tirx.reinterpret("float32", tirx.Cast("uint32", given) << number(16))
 
     def cast(node: Any) -> Any:
         dtype = "float32" if is_narrow(node) else str(node.ty.dtype)
@@ -81,7 +119,9 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
 
     def stored(store: Any) -> Any:
         is_given = str(store.buffer.dtype) == "bfloat16"
-        value = rounded(store.value) if is_given else store.value
+        is_bits = any(store.buffer.same_as(each) for each in integers.values())
+        value = rounded(store.value) if is_given or is_bits else store.value
+        value = tirx.reinterpret("uint16", value) if is_bits else value
         return tirx.BufferStore(store.buffer, value, store.indices)
 
     computing = (
@@ -92,13 +132,24 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
     for gvar, function in module.functions_items():
         if isinstance(function, tirx.PrimFunc) and binds_narrow(function):
             wide: dict[Any, Any] = {}
-            blocks = found(function, tvm.s_tir.SBlock)
-            for own in (buffer for block in blocks for buffer in block.alloc_buffers):
-                if str(own.dtype) == "bfloat16":
-                    name, scope = str(own.name), str(own.scope())
-                    wide[own] = tirx.decl_buffer(own.shape, "float32", name, scope=scope)
+            integers: dict[Any, Any] = {}
+            body = tvm_ffi.structural_map(function.body, [(tvm.ir.Call, pair)])
+            owned = own_buffers(function)
+            parts = [
+                each
+                for block in found(function, tvm.s_tir.SBlock)
+                for each in block.match_buffers
+                if each.source.source in owned
+            ]
+            for part in parts:
+                wide[part.buffer] = as_integers(part.buffer)
+                wide[part.source.source] = as_integers(part.source.source)
+            for own in owned:
+                name, scope = str(own.name), str(own.scope())
+                float32 = tirx.decl_buffer(own.shape, "float32", name, scope=scope)
+                wide.setdefault(own, float32)
             body = tvm_ffi.structural_map(
-                function.body,
+                body,
                 [
                     (tirx.Var, variable),
                     (tvm.ir.expr.TensorLoad, loaded),
@@ -107,6 +158,8 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
                     (tirx.BufferStore, stored),
                 ],
             )
+            arguments = {each: bits for each, bits in integers.items() if each not in wide}
+            body = tvm_ffi.structural_map(body, [(tvm.ir.expr.TensorLoad, as_given)])
             changed[gvar] = function.with_body(body)
     if not changed:
         return module

@@ -33,6 +33,7 @@ from lowerscope.core.model.schedule_records import RULE_SECONDS
 from lowerscope.core.model.snapshot import OptionKind, PassOption, PassType, SourceLine
 from lowerscope.core.model.texts import _, alternatives
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM, fold_batch_norm
+from lowerscope.core.passes.bfloat16_products import MULTIPLY_BFLOAT16, multiply_bfloat16
 from lowerscope.core.passes.chosen_branches import CHOOSE_BRANCHES, choose_branches
 from lowerscope.core.passes.matrix_transposes import FUSE_TRANSPOSE, fuse_transposes
 from lowerscope.core.passes.own_passes import ATTACH, attach_layout_free_buffers
@@ -728,6 +729,20 @@ OWN_PASSES = (
             "into what computes them, and renames the bindings."
         ),
         change=fuse_transposes,
+    ),
+    _own_pass(
+        MULTIPLY_BFLOAT16,
+        "relax",
+        _(
+            "Multiply by weights of bfloat16 without widening them to float32 first.\n\nA product "
+            "of bfloat16 is lowered to one of float32. Where its weights are folded as constants, "
+            "they take twice the memory then, and twice the time to read. With this step, the "
+            "product reads both factors as they are, and schedules use the processor's "
+            "instruction that adds products of pairs of bfloat16 in float32. It takes products by "
+            "matrices of constants with an even number of rows and a multiple of 16 columns, "
+            "where the target has that instruction (avx512bf16).\n\nThis step is Lowerscope's own."
+        ),
+        change=multiply_bfloat16,
     ),
     _own_pass(
         VECTOR_MATH,

@@ -21,6 +21,7 @@ from tvm.tirx.analysis import undefined_vars
 from lowerscope.core.ir.tensorir import collected, known, mentions
 from lowerscope.core.lowering.legal_forms import make_known
 from lowerscope.core.model.texts import _, _n
+from lowerscope.core.schedule.bfloat16_dot import BFLOAT16_DOT, register
 from lowerscope.core.schedule.loop_primitives import reduces
 from lowerscope.core.schedule.memory_primitives import WRITE, buffer_of_block
 from lowerscope.core.schedule.primitive import (
@@ -179,16 +180,22 @@ def _moves_back(call: Call) -> None:
 
 # --- tensor instructions ------------------------------------------------------------------------
 
+_OWN = "lowerscope"
+
 _NEEDS = (
     ("avx512vnni", "x86", ("dot_16x4_vnni",)),
     ("avx512bw", "x86", ("dot_16x4_avx512",)),
     ("dotprod", "arm_cpu", ("dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot")),
     ("neon", "arm_cpu", ("dot_4x4_i8i8s32_neon",)),
+    ("avx512bf16", _OWN, (BFLOAT16_DOT,)),
 )
-"""Features of a processor, and TVM's file and names of the instructions that need them."""
+"""Features of a processor, and TVM's file and names of the instructions that need them.
+
+That of bfloat16 is Lowerscope's own.
+"""
 
 _SUMS = {"int32", "uint32"}
-"""Dtypes in which the instructions accumulate."""
+"""Dtypes in which TVM's instructions accumulate."""
 
 _SATURATES = "dot_16x4_avx512"
 """The instruction that adds pairs of products in 16 bits, and saturates."""
@@ -231,6 +238,9 @@ def _load(file: str) -> None:
     Importing the package makes those of all GPUs as well, which takes half a minute. A later import
     uses what is loaded here.
     """
+    if file == _OWN:
+        register()
+        return
     name = f"tvm.s_tir.tensor_intrin.{file}"
     if name in sys.modules:
         return
@@ -254,7 +264,7 @@ def _tensorizes(call: Call) -> None:
             _("the target has {intrinsics}"), intrinsics=_(", ").join(intrinsics(call.target))
         )
     dtypes = _written(call.stmt("block_or_loop"))
-    if not dtypes & _SUMS:
+    if file != _OWN and not dtypes & _SUMS:
         # Loading them takes longer than the whole menu may.
         raise StepFailed(
             _("{name} adds products of 8 bits in 32 bits, and this computes in {sorted}"),

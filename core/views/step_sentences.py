@@ -525,6 +525,16 @@ def _bound(effect: Effect) -> int:
     return sum(len(olds[name].params) - len(news[name].params) for name in news if name in olds)
 
 
+def _narrow_products(module: tvm.IRModule) -> int:
+    """Return the number of products whose factors are in bfloat16, and the result is not."""
+    return sum(
+        operator_of(value) == "relax.matmul"
+        and (str(value.args[0].ty.dtype), str(value.ty.dtype)) == ("bfloat16", "float32")
+        for value in _values(module)
+        if type(value) is relax.Call
+    )
+
+
 RULES: Mapping[str, Rule] = {
     BIND_PARAMS: effect_n(
         _bound,
@@ -551,6 +561,11 @@ RULES: Mapping[str, Rule] = {
         lambda effect: sum(effect.lost[f"R.nn.conv{n}d"] for n in (1, 2, 3)),
         "{step} filled the vectors of {count:,} convolution.",
         "{step} filled the vectors of {count:,} convolutions.",
+    ),
+    "MultiplyBfloat16": effect_n(
+        lambda effect: _narrow_products(effect.after) - _narrow_products(effect.before),
+        "{step} left the factors of {count:,} product in bfloat16.",
+        "{step} left the factors of {count:,} products in bfloat16.",
     ),
     "FuseMatrixTranspose": effect_n(
         lambda effect: effect.lost["R.matmul"],

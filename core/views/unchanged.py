@@ -20,6 +20,7 @@ from lowerscope.core.model.recipe import BIND_PARAMS
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, VECTOR_MATH
 from lowerscope.core.model.texts import _
 from lowerscope.core.passes.batch_norm_folding import unfolded
+from lowerscope.core.passes.bfloat16_products import narrow_factors
 from lowerscope.core.passes.fusion import Partition
 from lowerscope.core.passes.matrix_transposes import transposed_matrices
 from lowerscope.core.passes.padded_convolutions import is_convolution as is_any_convolution
@@ -104,6 +105,14 @@ def _transposed(module: tvm.IRModule) -> Unmet | None:
             )
             return Unmet(text, (bound.id,))
     return Unmet(_("the module has no matrix product"))
+
+
+def _narrow(module: tvm.IRModule) -> Unmet | None:
+    if not any(narrow_factors(function) for _name, function in relax_functions(module)):
+        return Unmet(
+            _("no product multiplies bfloat16 by a matrix of constants that fits the instruction")
+        )
+    return Unmet(_("the target has no instruction for products of bfloat16 (avx512bf16)"))
 
 
 def _refused(
@@ -382,6 +391,7 @@ _RULES: Mapping[str, Rule] = {
         _("{name} is unchanged: {reason}"),
         _("the module has no convolution"),
     ),
+    "MultiplyBfloat16": _narrow,
     "FuseMatrixTranspose": _transposed,
     "DecomposeOpsForInference": _without(
         _("the module has no batch norm and no tensor_to_shape"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tvm import tirx
@@ -13,6 +13,8 @@ from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.model.reasons import Reason, reason, reason_n
 from lowerscope.core.model.schedule import At, Reference
+from lowerscope.core.schedule.bfloat16_dot import BFLOAT16_DOT
+from lowerscope.core.schedule.block_primitives import intrinsics
 from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.recorder import (
@@ -70,6 +72,9 @@ _FAR = 2
 _TESTED = 0.5
 """Speed of sums of which each is tested for whether it exists: they are kept in memory."""
 
+_PAIR, _BFLOAT16_LANES = 2, 16
+"""Products that an instruction for bfloat16 adds to a sum, and number of its sums."""
+
 _LAYING_OUT = 4
 """Cost of changing the layout of a value, in vectors of products."""
 
@@ -92,6 +97,7 @@ class Tile:
     `packed`: the buffer that is read with the lanes far apart, or whose layout can change when the
         model is built; -1 for none.
     `padded`: whether the vector axis is padded to a whole number of tiles.
+    `in_pairs`: whether an instruction adds the products of two bfloat16 to each sum.
     """
 
     vector: int
@@ -100,6 +106,7 @@ class Tile:
     cuts: Mapping[int, int]
     packed: int
     padded: bool = False
+    in_pairs: bool = False
 
     @property
     def width(self) -> int:
@@ -154,8 +161,11 @@ def _lanes(found: Contraction, machine: Machine) -> Iterator[_Lanes]:
         # A plane has one index fewer here than its buffer.
         is_plane = found.flat and found.plain[read][-1] == last
         can_be_packed = not is_plane and (found.free[read] or found.uses(read) >= REUSE)
-        if extent % most and can_be_packed and found.is_plain:
+        is_named = axis in found.named
+        if (extent % most or is_named) and can_be_packed and found.is_plain:
             yield _Lanes(axis, most, read, read, padded=True)
+        if is_named:
+            continue
         lanes = most
         while extent % lanes:
             lanes //= 2
@@ -193,7 +203,10 @@ def _reused(found: Contraction, lanes: _Lanes) -> list[int]:
     return [
         axis
         for axis in reversed(range(len(found.spatial)))
-        if axis != lanes.axis and found.spatial[axis] > 1 and not found.is_read_by(lanes.read, axis)
+        if axis != lanes.axis
+        and found.spatial[axis] > 1
+        and not found.is_read_by(lanes.read, axis)
+        and (axis not in found.named or found.is_plain)
     ][:2]
 
 
@@ -252,8 +265,12 @@ def _cycles_to_read(found: Contraction, tile: Tile, lanes: _Lanes) -> int:
 
 
 def _with_rest(found: Contraction, tile: Tile) -> list[int]:
-    """Return the axes, but for that of the lanes, that are no whole number of tiles."""
-    return [axis for axis, size in tile.cuts.items() if found.spatial[axis] % size]
+    """Return the axes, but for that of the lanes, that may be no whole number of tiles."""
+    return [
+        axis
+        for axis, size in tile.cuts.items()
+        if axis in found.named or found.spatial[axis] % size
+    ]
 
 
 def leave_out_copies(writing: ScheduleRecorder) -> None:
@@ -285,12 +302,15 @@ def pad(
     sizes = [1] * (len(found.spatial) + len(found.reduced))
     for axis in axes:
         sizes[axis] = tile.width if axis == tile.vector else tile.cuts[axis]
+    why = reason(
+        "{spatial} is not a multiple of the tile: zeros fill the last one",
+        spatial=found.spatial[axes[0]],
+    )
+    if axes[0] in found.named:
+        why = reason("the size need not be a multiple of the tile: zeros fill the last one")
     writing.do(
         "pad_einsum",
-        reason(
-            "{spatial} is not a multiple of the tile: zeros fill the last one",
-            spatial=found.spatial[axes[0]],
-        ),
+        why,
         block=At(found.block),
         padding=tuple(sizes),
     )
@@ -331,7 +351,11 @@ def pack(
         )
     axes = [f"i{each}" for each in range(len(found.plain[read]))]
     left = axes[found.plain[read].index(tile.vector)]
-    outer = [f"{left} // {tile.width}", *(each for each in axes if each != left)]
+    others, inner = [each for each in axes if each != left], [f"{left} % {tile.width}"]
+    if tile.in_pairs:
+        (pair,) = others
+        others, inner = [f"{pair} // {_PAIR}"], [*inner, f"{pair} % {_PAIR}"]
+    made = [f"{left} // {tile.width}", *others, *inner]
     writing.do(
         "transform_layout",
         reason_n(
@@ -343,7 +367,7 @@ def pack(
         ),
         block=At(found.block),
         buffer=str(writing.block(At(found.block)).reads[read].source.name),
-        index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {left} % {tile.width}",
+        index_map=f"{', '.join(axes)} -> {', '.join(made)}",
     )
     if free:
         writing.do(
@@ -450,6 +474,8 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     if found is None or tile is None:
         return False
     free, filled = tile.packed >= 0 and found.free[tile.packed], ""
+    if free and _in_pairs(writing, found, tile):
+        tile = replace(tile, in_pairs=True)
     rest = _with_rest(found, tile) if found.is_plain else []
     if tile.padded or rest:
         axes = [tile.vector, *rest] if tile.padded else rest
@@ -464,7 +490,35 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     finish_in_tiles(writing, last, found, tile, outer)
     before = tuple(block for block in found.before if block != filled)
     _share(writing, last, found, outer, machine, before)
+    if tile.in_pairs:
+        _multiply_pairs(writing, found)
     return True
+
+
+def _in_pairs(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> bool:
+    """Return whether an instruction adds products of pairs of bfloat16 to the sums of a tile."""
+    reads = writing.block(At(found.block)).reads
+    dtypes = {str(reads[read].source.dtype) for read in (0, 1)}
+    return (
+        BFLOAT16_DOT in intrinsics(writing.target)
+        and (dtypes, found.dtype, tile.lanes) == ({"bfloat16"}, "float32", _BFLOAT16_LANES)
+        and len(found.reduced) == 1
+        and found.reduced[0] % _PAIR == 0
+        and [len(plain) for plain in found.plain][tile.packed] == 2
+        and found.plain[1 - tile.packed][-1] == len(found.spatial)
+    )
+
+
+def _multiply_pairs(writing: ScheduleRecorder, found: Contraction) -> None:
+    """Compute the sums of a register with the instruction for bfloat16."""
+    first, sums = f"{found.block}_init", f"{found.block}_update"
+    writing.vectorize(writing.loops(first)[-1], reason("the sums of a register are set at once"))
+    writing.do(
+        "tensorize",
+        reason("one instruction adds products of two bfloat16 to each sum, in float32"),
+        block_or_loop=writing.loops(sums)[-2],
+        tensor_intrin=BFLOAT16_DOT,
+    )
 
 
 def _flatten(writing: ScheduleRecorder, machine: Machine) -> None:
@@ -598,7 +652,7 @@ def _why_cut(axis: int, found: Contraction, tile: Tile) -> str | Reason:
         )
     count = tile.cuts[axis]
     rest = found.spatial[axis] % count
-    if rest:
+    if rest and axis not in found.named:
         return reason(
             "each vector that is read serves {count} of these, and {rest} in the last tile",
             count=count,
@@ -657,13 +711,21 @@ def _order_tile(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer
         why = reason("each part is one vector register")
         lanes = [*writing.split(lanes[0], tile.lanes, why)]
     inside = sorted(tile.cuts)
+    terms: Sequence[Reference] = loops(summed)
+    pair: list[Reference] = []
+    if tile.in_pairs:
+        why = reason("the instruction adds the products of a pair at once")
+        *terms, last = writing.split(terms[0], _PAIR, why)
+        pair = [last]
     writing.reorder(
-        (*loops(summed), *loops(inside), *lanes),
+        (*terms, *loops(inside), *lanes, *pair),
         reason("all sums of the tile are updated before the next product"),
     )
     if tile.vectors == 1:
         lanes = [*loops([tile.vector])]
-    writing.vectorize(lanes[-1], reason("{lanes} values are one vector register", lanes=tile.lanes))
+    if not pair:
+        why = reason("{lanes} values are one vector register", lanes=tile.lanes)
+        writing.vectorize(lanes[-1], why)
     for loop in (*loops(inside), *lanes[:-1]):
         writing.unroll(loop, reason("registers cannot be indexed"))
 

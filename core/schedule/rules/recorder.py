@@ -103,8 +103,9 @@ SPATIAL, REDUCTION = 0, 2
 class Contraction:
     """A block that sums the products of two buffers, with the blocks before and after it.
 
-    `spatial`, `reduced`: extents of its axes; the spatial ones are the indices of its output, in
-        order.
+    `spatial`, `reduced`: extents of its axes, assumed ones where they are named; the spatial ones
+        are the indices of its output, in order.
+    `named`: the numbers of the axes whose extents are named dimensions.
     `reads`: for each of the two buffers that it reads, for each of its indices, the numbers of the
         axes that stand in it.
     `plain`: for each of the two, the numbers of the axes that are an index by themselves, or -1.
@@ -119,6 +120,7 @@ class Contraction:
     block: str
     spatial: tuple[int, ...]
     reduced: tuple[int, ...]
+    named: frozenset[int]
     reads: tuple[tuple[frozenset[int], ...], ...]
     plain: tuple[tuple[int, ...], ...]
     elements: tuple[int, ...]
@@ -259,10 +261,9 @@ def contraction_of(writing: ScheduleRecorder) -> Contraction | None:
     if found is None or not found.is_in_order or not _is_sum_of_product(found.store):
         return None
     extents = [known(axis.dom.extent) for axis in found.axes]
-    elements = [_elements(each.source) for each in found.regions]
-    sizes = [extent for extent in extents if extent is not None]
-    counts = [count for count in elements if count is not None]
-    if len(counts) != 2 or len(elements) != 2 or len(sizes) < len(extents):
+    elements = [writing.work(map(known, each.source.shape)) for each in found.regions]
+    sizes = [writing.work([extent]) for extent in extents]
+    if len(elements) != 2:
         return None
     last = found.rank - 1
     plain = [_plain(each, found.axes) for each in found.regions]
@@ -271,6 +272,7 @@ def contraction_of(writing: ScheduleRecorder) -> Contraction | None:
         block=found.place.name,
         spatial=tuple(sizes[: found.rank]),
         reduced=tuple(sizes[found.rank :]),
+        named=frozenset(number for number, extent in enumerate(extents) if extent is None),
         reads=tuple(
             (*axes[:-2], frozenset({last})) if is_plane else axes
             for axes, is_plane in zip(found.reads, planes, strict=True)
@@ -280,7 +282,7 @@ def contraction_of(writing: ScheduleRecorder) -> Contraction | None:
             for axes, is_plane in zip(plain, planes, strict=True)
         ),
         flat=any(planes),
-        elements=tuple(counts),
+        elements=tuple(elements),
         free=tuple(_is_free(writing, each.source) for each in found.regions),
         dtype=str(found.store.buffer.dtype),
         before=names_of(found.before),
@@ -292,12 +294,6 @@ def contraction_of(writing: ScheduleRecorder) -> Contraction | None:
 def bytes_of(dtype: str) -> int:
     """Return the size of a value, in bytes."""
     return max(1, int(tvm.DataType(dtype).bits) // 8)
-
-
-def _elements(buffer: Any) -> int | None:
-    extents = [known(each) for each in buffer.shape]
-    sizes = [extent for extent in extents if extent is not None]
-    return math.prod(sizes) if len(sizes) == len(extents) else None
 
 
 def _is_free(writing: ScheduleRecorder, buffer: Any) -> bool:
@@ -383,7 +379,7 @@ class ScheduleRecorder:
         self.primitives: list[Primitive] = []
         self.choices: list[Choice] = []
         self._decisions = decisions
-        self._target = target
+        self.target = target
         self._outputs: dict[str | At, tuple[Output, ...]] = dict(first_outputs(self.sch))
         shapes = (size for each in function.params if is_buffer_var(each) for size in each.shape)
         names = {str(var.name) for each in shapes for var in undefined_vars(each)}
@@ -435,7 +431,7 @@ class ScheduleRecorder:
             )
         step = f"s{len(self.primitives) + 1}"
         primitive = Primitive(id=step, name=name, arguments=arguments, comment=why, forced=forced)
-        applied = apply(self.sch, primitive, self._outputs, self._target, titled=False)
+        applied = apply(self.sch, primitive, self._outputs, self.target, titled=False)
         self.sch = applied.sch
         self._outputs[step] = applied.outputs
         self.primitives.append(primitive)

@@ -86,3 +86,12 @@ def test_few_functions_and_those_that_call_one_another_stay_together() -> None:
     given = tvm.runtime.tensor(np.zeros(4, "float32"))
     executable["main"](given)
     assert given.numpy()[0] == 3
+
+
+def test_functions_whose_buffers_may_overlap_do_not_slow_down_the_others() -> None:
+    """TVM takes the buffers of a whole module of LLVM for overlapping if those of one may."""
+    functions = {f"add{value}": adding(value) for value in range(3)}
+    functions["add1"] = functions["add1"].without_attr("tirx.noalias")
+    parts = llvm_modules(compiled(tvm.IRModule(functions), TARGET).mod)
+    names = [list(each["get_func_names"]()) for each in parts]
+    assert [[name[-4:] for name in each] for each in names] == [["add0", "add2"], ["add1"]]

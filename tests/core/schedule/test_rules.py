@@ -211,6 +211,32 @@ def test_no_sum_is_tested_for_whether_it_exists(rows: int) -> None:
     assert "T.where" not in body
 
 
+N = tirx.Var("n", "int64")
+
+
+@pytest.mark.parametrize("target", [WIDE, *at_length(NARROW, WIDEST)], ids=["avx2", "sse", "512"])
+@pytest.mark.parametrize(
+    ("operator", "shapes"),
+    [
+        (relax.op.matmul, ((N, 16), (16, 24))),
+        (relax.op.matmul, ((2, N, 16), (2, 16, 24))),
+        (relax.op.matmul, ((2, 5, N), (2, N, 24))),
+        (relax.op.matmul, ((2, N, 16), (2, 16, N))),
+        (relax.op.nn.conv2d, ((N, 8, 15, 15), (32, 8, 3, 3))),
+    ],
+)
+def test_products_with_a_named_size_are_tiles_of_registers(
+    operator: Any, shapes: Any, target: tvm.target.Target
+) -> None:
+    """Row by row, they take up to a hundred times as long."""
+    function = legalised(operator, *shapes)
+    ruled, scheduled = made(function, target)
+    assert ruled.rule == "contraction"
+    body = scheduled.script().partition("_update")[2].partition("T.reads")[0]
+    assert "T.where" not in body
+    assert Runner(target).difference("product", function, scheduled) is None
+
+
 def test_columns_that_do_not_fit_into_the_nearest_cache_serve_several_rows() -> None:
     """Read again for each of 197 rows, which is a prime, they would come from the next cache."""
     for terms, is_padded in ((1536, True), (24, False)):

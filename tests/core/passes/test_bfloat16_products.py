@@ -1,0 +1,110 @@
+"""Products of bfloat16: weights stay as they are where the processor multiplies them so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tvm
+
+from lowerscope.core.build.targets import make_target
+from lowerscope.core.cli.main import main
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
+from lowerscope.core.model.queries import RunQuery
+from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe, Source
+from lowerscope.core.stages import Pipeline
+from lowerscope.core.views.unchanged import why_unchanged
+
+NET = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(64, 96), nn.Linear(96, 48, bias=False)
+        self.odd = nn.Linear(48, 7)
+
+    def forward(self, x):
+        y = self.second(nn.functional.silu(self.first(x)))
+        return self.odd(y), y
+
+
+torch.manual_seed(0)
+model = Net().eval().bfloat16()
+example_inputs = (torch.randn(2, ROWS, 64).bfloat16(),)
+"""
+
+SERVER = '{"kind": "llvm", "mcpu": "sapphirerapids", "num-cores": 2}'
+HAS_INSTRUCTION = bool(
+    tvm.get_global_func("target.target_has_feature")("avx512bf16", make_target("native", 1))
+)
+needs_instruction = pytest.mark.skipif(
+    not HAS_INSTRUCTION, reason="the processor cannot multiply bfloat16"
+)
+
+
+def recipe_of(folder: Path, target: str, rows: int = 12, **others: object) -> Recipe:
+    (folder / "net.py").write_text(NET.replace("ROWS", str(rows)), encoding="utf-8")
+    steps = find_pipeline("optimise-cpu").steps
+    source = Source(spec=str(folder / "net.py"))
+    return Recipe(source=source, steps=steps, target=target, **others)  # type: ignore[arg-type]
+
+
+def test_schedules_multiply_pairs_of_bfloat16_and_weights_stay(tmp_path: Path) -> None:
+    stages = Pipeline().stages(recipe_of(tmp_path, SERVER))
+    (run,) = (each for each in stages.transformed.runs if each.name == "MultiplyBfloat16")
+    assert run.after is not None
+    script = run.after.script()
+    assert script.count('out_dtype="float32"') == 2
+    # The product with 7 columns reads float32.
+    assert script.count('R.astype(metadata["ir.GenericConst"]') == 3
+    text = stages.transformed.module.script(show_meta=False)
+    assert text.count('"dot_16x2_bf16"') == 2
+
+
+def test_without_the_instruction_products_are_in_float32(tmp_path: Path) -> None:
+    stages = Pipeline().stages(recipe_of(tmp_path, "llvm"))
+    (run,) = (each for each in stages.transformed.runs if each.name == "MultiplyBfloat16")
+    assert run.after is not None
+    assert run.after.script() == run.before.script()
+    unmet = why_unchanged("MultiplyBfloat16", run.before)
+    assert unmet is not None
+    assert "avx512bf16" in unmet.text
+
+
+@needs_instruction
+@pytest.mark.parametrize("rows", [1, 12, 29])
+def test_values_are_those_of_torch(tmp_path: Path, rows: int) -> None:
+    record = Pipeline().answer(RunQuery(recipe_of(tmp_path, "native", rows)))
+    assert record.verdict == "match"
+    assert {each.status for each in record.nodes if "second" in each.id} == {"matches"}
+
+
+@needs_instruction
+def test_one_build_multiplies_any_number_of_rows(tmp_path: Path) -> None:
+    recipe = recipe_of(
+        tmp_path,
+        "native",
+        inputs=(InputSpec(name="x", shape=(2, "rows", 64), dtype="bfloat16"),),
+        dimensions=(Dimension(name="rows", low=1, high=64, sizes=(1, 12, 29)),),
+    )
+    record = Pipeline().answer(RunQuery(recipe))
+    assert record.verdict == "match"
+    assert [each.verdict for each in record.sizes] == ["match"] * 3
+    text = Pipeline().stages(recipe).transformed.module.script(show_meta=False)
+    assert text.count('"dot_16x2_bf16"') == 2
+
+
+@needs_instruction
+def test_the_program_that_reproduces_it_has_the_instruction(tmp_path: Path) -> None:
+    recipe_of(tmp_path, "native", 29)
+    arguments = ["--pipeline", "optimise-cpu", "--target", "native", "--what", "reproduce"]
+    assert main(["export", str(tmp_path / "net.py"), *arguments, "--output", str(tmp_path)]) == 0
+    program = [sys.executable, str(tmp_path / "reproduce.py")]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "matches torch" in done.stdout
