@@ -710,9 +710,9 @@ OWN_PASSES = (
             "the lanes of registers, and several values of a row use each vector of weights that "
             "is read. Where the filters are no multiple of 8, such as the 255 of a detector, "
             "filters of zeros are added to the weights, here; where the length of a row has no "
-            "divisor for a tile, the row gets longer. What these compute is left out of the "
-            "result. The filters of a group get an axis of their own. It takes convolutions in "
-            "float32 with constant weights.\n\nThis step is Lowerscope's own."
+            "divisor for a tile, or is named, the row gets longer. What these compute is left out "
+            "of the result. The filters of a group get an axis of their own. It takes convolutions "
+            "in float32 with constant weights.\n\nThis step is Lowerscope's own."
         ),
         change=pad_convolutions,
     ),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tvm
-from tvm import ir, relax, tirx
+from tvm import relax, tirx
 
 from lowerscope.core.model.texts import _
 
@@ -22,7 +22,7 @@ def replaced(
     module: tvm.IRModule,
     layouts: LayoutsOf,
     reason_of: Callable[[Any], str],
-    call_of: Callable[[Any, relax.BlockBuilder, dict[Any, ir.GlobalVar]], relax.Call],
+    call_of: Callable[[Any, relax.BlockBuilder, dict[Any, tvm.ir.GlobalVar]], relax.Call],
 ) -> tvm.IRModule:
     """Return a module with calls of functions in place of some results of operators.
 
@@ -32,7 +32,7 @@ def replaced(
     precision are, count as constants.
     """
     builder = relax.BlockBuilder(module)
-    added: dict[Any, ir.GlobalVar] = {}
+    added: dict[Any, tvm.ir.GlobalVar] = {}
     converted: dict[Any, Any] = {}
 
     def constant(value: Any) -> Any:
@@ -51,7 +51,7 @@ def replaced(
             for binding in block.bindings:
                 value: Any = getattr(binding, "value", None)
                 is_cast = is_one_of(value, {"relax.astype": ("", "")})
-                if is_cast and isinstance(value.args[0], ir.GenericConst):
+                if is_cast and isinstance(value.args[0], tvm.ir.GenericConst):
                     converted[binding.var] = value.args[0]
                 is_replaced = is_one_of(value, layouts)
                 if is_replaced:
@@ -77,12 +77,16 @@ def is_one_of(value: Any, layouts: LayoutsOf) -> bool:
     return isinstance(value, relax.Call) and str(getattr(value.op, "name", "")) in layouts
 
 
-def unusual(call: Any, layouts: LayoutsOf) -> str:
-    """Return what is unusual about a convolution: not constant weights, say; empty for nothing."""
+def unusual(call: Any, layouts: LayoutsOf, *, may_be_named: bool = False) -> str:
+    """Return what is unusual about a convolution: not constant weights, say; empty for nothing.
+
+    `may_be_named`: whether its batch, rows and columns may have named sizes.
+    """
     attrs, (data, weight) = call.attrs, call.args
-    if not isinstance(weight, ir.GenericConst):
+    if not isinstance(weight, tvm.ir.GenericConst):
         return _("its weights are not constants")
-    if not all(numbers(each.ty.shape) for each in (data, weight, call)):
+    is_known = all(numbers(each.ty.shape) for each in (data, weight, call))
+    if not is_known and not (may_be_named and isinstance(data.ty.shape, relax.ShapeExpr)):
         return _("its shapes are symbolic")
     if {str(each.ty.dtype) for each in (data, weight, call)} != {"float32"}:
         return _("it is not in float32")
@@ -100,6 +104,6 @@ def numbers(shape: Any) -> tuple[int, ...]:
     return tuple(int(each) for each in values) if known else ()
 
 
-def extents(shape: tuple[int, ...]) -> list[Any]:
-    """Return extents as Relax has them, in 64 bits."""
-    return [tirx.IntImm("int64", each) for each in shape]
+def extents(shape: tuple[Any, ...]) -> list[Any]:
+    """Return extents as Relax has them, in 64 bits; those of named sizes stay."""
+    return [tirx.IntImm("int64", each) if isinstance(each, int) else each for each in shape]

@@ -2,7 +2,8 @@
 
 Filters are the lanes of the registers of a convolution, and several values of a row use each vector
 of weights that is read. Where the number of filters is no multiple of the lanes, filters of zeros
-are added to the weights; where the length of a row has no divisor for a tile, the row gets longer.
+are added to the weights; where the length of a row has no divisor for a tile, or a name, the row
+gets longer.
 What these compute is left out of the result.
 """
 
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import tvm
-from tvm import ir, relax, te, tirx
+from tvm import relax, sym, te, tirx
 
 from lowerscope.core.model.texts import _
 from lowerscope.core.passes.convolutions import extents, is_one_of, numbers, replaced, unusual
@@ -43,6 +44,9 @@ _FILLED = 0.75
 _TILES = range(4, 14)
 """Numbers of values of a row that are computed together."""
 
+_NAMED_TILE = 4
+"""That number for a row whose length is named."""
+
 
 def pad_convolutions(module: tvm.IRModule) -> tvm.IRModule:
     """Return a module whose convolutions have whole vectors of filters, and whole tiles of rows.
@@ -59,12 +63,14 @@ def is_convolution(value: Any) -> bool:
 
 def unpadded(call: Any) -> str:
     """Return why a convolution keeps its sizes; empty if it is padded."""
-    reason = unusual(call, _LAYOUTS)
+    reason = unusual(call, _LAYOUTS, may_be_named=True)
     if reason:
         return reason
-    groups, row = int(call.attrs.groups), numbers(call.ty.shape)[-1]
-    filters = numbers(call.ty.shape)[1] // groups
+    groups, row = int(call.attrs.groups), _size(call.ty.shape[-1])
+    filters = int(call.args[1].ty.shape[0]) // groups
     few = filters < _FEW
+    if not isinstance(row, int):
+        return _("it has few filters") if few else ""
     if few and (filters & (filters - 1) == 0 or _fills_lanes(row, call)):
         return _("it has few filters")
     if groups == 1 and filters % (_LANES // 2) == 0:
@@ -84,8 +90,15 @@ def _fills_lanes(row: int, call: Any) -> bool:
     return is_window and row >= _FILLED * -(-row // _LANES) * _LANES
 
 
-def _length(extent: int) -> int:
+def _size(extent: Any) -> Any:
+    """Return an extent as a number; itself where it is named."""
+    return int(extent) if isinstance(extent, tirx.IntImm) else extent
+
+
+def _length(extent: Any) -> Any:
     """Return the least number of values of a row, from its own, that are whole tiles."""
+    if not isinstance(extent, int):
+        return (extent + _NAMED_TILE - 1) // _NAMED_TILE * _NAMED_TILE
     if extent < _TILES.stop:
         return extent
     return next(
@@ -93,11 +106,8 @@ def _length(extent: int) -> int:
     )
 
 
-def _call(call: Any, builder: relax.BlockBuilder, functions: dict[Any, ir.GlobalVar]) -> relax.Call:
-    """Return the call of a function with padding in place of a convolution.
-
-    `functions`: Those of the module, by their sizes; one that is missing is added.
-    """
+def _call(call: Any, builder: relax.BlockBuilder, _functions: object) -> relax.Call:
+    """Return the call of a function with padding in place of a convolution."""
     data, weight = call.args
     attrs, array = call.attrs, weight.value.numpy()
     if int(attrs.groups) > 1:
@@ -106,45 +116,55 @@ def _call(call: Any, builder: relax.BlockBuilder, functions: dict[Any, ir.Global
     missing = [(0, 0)] * array.ndim
     missing[filters] = 0, _whole(array.shape[filters]) - array.shape[filters]
     weights = relax.const(np.pad(array, missing), str(weight.value.dtype))
-    shapes = tuple(numbers(each.ty.shape) for each in (data, weights, call))
-    places = tuple(
-        tuple(int(each) for each in field)
-        for field in (attrs.padding, attrs.strides, attrs.dilation)
+    return builder.call_te(
+        te_convolution,
+        data,
+        weights,
+        int(call.ty.shape[1]),
+        tuple(map(int, attrs.padding)),
+        tuple(map(int, attrs.strides)),
+        tuple(map(int, attrs.dilation)),
+        primfunc_name_hint="padded_" + str(call.op.name).rpartition(".")[2],
+        primfunc_attrs={"op_pattern": _FUSED_WITH_ELEMENTS},
     )
-    if (shapes, places) not in functions:
-        name = "padded_" + str(call.op.name).rpartition(".")[2]
-        functions[shapes, places] = builder.add_func(_function(*shapes, *places), name)
-    return relax.call_tir(functions[shapes, places], [data, weights], call.ty)
 
 
-def _function(
-    shape: tuple[int, ...],
-    kernel: tuple[int, ...],
-    result: tuple[int, ...],
+def te_convolution(
+    data: te.Tensor,
+    weights: te.Tensor,
+    filters: int,
     padding: tuple[int, ...],
     strides: tuple[int, ...],
     dilation: tuple[int, ...],
-) -> tirx.PrimFunc:
-    """Return the function of a convolution: its input, padded weights, and output.
+) -> te.Tensor:
+    """Return a convolution of `filters` filters; the weights are padded to more.
 
-    `kernel`: shape of the padded weights, whose first axis is that of groups, if there are several.
+    The first axis of the weights is that of groups, if there are several.
     """
     count = len(strides)
-    *groups, filters, channels = kernel[:-count]
-    outputs = (*result[2:-1], _length(result[-1]))
-    data = te.placeholder(extents(shape), name="data")
-    weights = te.placeholder(extents(kernel), name="weights")
+    *groups, whole, channels = map(_size, weights.shape[:-count])
+    kernel = tuple(map(_size, weights.shape[-count:]))
+    batch, _channels, *sizes = map(_size, data.shape)
     first = padding[:count]
+    places = zip(sizes, first, padding[count:], kernel, strides, dilation, strict=True)
+    result = [
+        (size + before + after - (taps - 1) * apart - 1) // stride + 1
+        for size, before, after, taps, stride, apart in places
+    ]
+    # Relax simplifies named sizes as well.
+    simplify = sym.Analyzer().simplify
+    result = [each if isinstance(each, int) else _size(simplify(each)) for each in result]
+    outputs = *result[:-1], _length(result[-1])
+    places = zip(sizes, first, outputs, strides, kernel, dilation, strict=True)
     around = tuple(
-        max(size + before, (output - 1) * stride + (taps - 1) * apart + 1)
-        for size, before, output, stride, taps, apart in zip(
-            shape[2:], first, outputs, strides, kernel[-count:], dilation, strict=True
-        )
+        _around(size + before, (output - 1) * stride + (taps - 1) * apart + 1)
+        for size, before, output, stride, taps, apart in places
     )
-    read = data if around == shape[2:] else _padded(data, first, around)
-    axes = [te.reduce_axis((0, each), name="tap") for each in extents(kernel[-count:])]
+    is_whole = all(isinstance(each, int) for each in around) and around == tuple(sizes)
+    read = data if is_whole else _padded(data, first, around)
+    axes = [te.reduce_axis((0, each), name="tap") for each in extents(kernel)]
     # A kernel of one value is no axis: what is read is the place of the output.
-    taps = [axis if size > 1 else 0 for axis, size in zip(axes, kernel[-count:], strict=True)]
+    taps = [axis if size > 1 else 0 for axis, size in zip(axes, kernel, strict=True)]
     channel = te.reduce_axis((0, extents((channels,))[0]), name="channel")
 
     def product(n: Any, *at: Any) -> Any:
@@ -157,19 +177,22 @@ def _function(
             axis=[channel, *(axis for axis in axes if int(axis.dom.extent) > 1)],
         )
 
-    sums = te.compute(extents((shape[0], *groups, filters, *outputs)), product, name="products")
+    sums = te.compute(extents((batch, *groups, whole, *outputs)), product, name="products")
 
     def output(n: Any, o: Any, *at: Any) -> Any:
-        each = result[1] // groups[0] if groups else 0
+        each = filters // groups[0] if groups else 0
         return sums[n, *((o // each, o % each) if groups else (o,)), *at]
 
-    convolution = te.compute(extents(result), output, name="convolution")
-    made = te.create_prim_func([data, weights, convolution])
-    # The function is private: Relax calls it by its name in the module.
-    return made.without_attr("global_symbol").with_attr("op_pattern", _FUSED_WITH_ELEMENTS)
+    return te.compute(extents((batch, filters, *result)), output, name="convolution")
 
 
-def _padded(data: Any, before: tuple[int, ...], around: tuple[int, ...]) -> Any:
+def _around(given: Any, read: Any) -> Any:
+    """Return the extent of the padded input: all that is given, and all that is read."""
+    known = isinstance(given, int) and isinstance(read, int)
+    return max(given, read) if known else read
+
+
+def _padded(data: Any, before: tuple[int, ...], around: tuple[Any, ...]) -> Any:
     """Return the input with zeros around it.
 
     `before`: number of zeros before it, in each direction. `around`: extents of the result.

@@ -195,6 +195,10 @@ def _tiles(found: Contraction, lanes: _Lanes, machine: Machine) -> Iterator[Tile
             for second in range(1, min(most[1], room // (vectors * first)) + 1):
                 cuts = dict(zip(reused, (first, second), strict=False))
                 cuts = {axis: count for axis, count in cuts.items() if count > 1}
+                if not found.is_plain and any(
+                    found.named.get(axis, count) % count for axis, count in cuts.items()
+                ):
+                    continue
                 yield Tile(lanes.axis, lanes.lanes, vectors, cuts, lanes.packed, lanes.padded)
 
 
@@ -206,7 +210,7 @@ def _reused(found: Contraction, lanes: _Lanes) -> list[int]:
         if axis != lanes.axis
         and found.spatial[axis] > 1
         and not found.is_read_by(lanes.read, axis)
-        and (axis not in found.named or found.is_plain)
+        and (found.is_plain or found.named.get(axis) != 1)
     ][:2]
 
 
@@ -269,7 +273,7 @@ def _with_rest(found: Contraction, tile: Tile) -> list[int]:
     return [
         axis
         for axis, size in tile.cuts.items()
-        if axis in found.named or found.spatial[axis] % size
+        if found.named.get(axis, found.spatial[axis]) % size
     ]
 
 

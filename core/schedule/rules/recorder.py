@@ -105,7 +105,8 @@ class Contraction:
 
     `spatial`, `reduced`: extents of its axes, assumed ones where they are named; the spatial ones
         are the indices of its output, in order.
-    `named`: the numbers of the axes whose extents are named dimensions.
+    `named`: the numbers of the axes whose extents are named dimensions, each with a known divisor
+        of the extent.
     `reads`: for each of the two buffers that it reads, for each of its indices, the numbers of the
         axes that stand in it.
     `plain`: for each of the two, the numbers of the axes that are an index by themselves, or -1.
@@ -120,7 +121,7 @@ class Contraction:
     block: str
     spatial: tuple[int, ...]
     reduced: tuple[int, ...]
-    named: frozenset[int]
+    named: Mapping[int, int]
     reads: tuple[tuple[frozenset[int], ...], ...]
     plain: tuple[tuple[int, ...], ...]
     elements: tuple[int, ...]
@@ -272,7 +273,11 @@ def contraction_of(writing: ScheduleRecorder) -> Contraction | None:
         block=found.place.name,
         spatial=tuple(sizes[: found.rank]),
         reduced=tuple(sizes[found.rank :]),
-        named=frozenset(number for number, extent in enumerate(extents) if extent is None),
+        named={
+            number: int(sym.Analyzer().modular_set(found.axes[number].dom.extent).coeff)
+            for number, extent in enumerate(extents)
+            if extent is None
+        },
         reads=tuple(
             (*axes[:-2], frozenset({last})) if is_plane else axes
             for axes, is_plane in zip(found.reads, planes, strict=True)

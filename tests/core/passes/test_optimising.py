@@ -11,7 +11,7 @@ from tvm import relax, te, tirx
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.queries import RunQuery
-from lowerscope.core.model.recipe import InputSpec, Recipe, Source, Step
+from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe, Source, Step
 from lowerscope.core.passes.vector_math import with_vector_math
 from lowerscope.core.passes.winograd import winograd
 from lowerscope.core.stages import Pipeline, Stages
@@ -278,6 +278,30 @@ def test_convolutions_with_odd_sizes_are_padded_to_whole_vectors(tmp_path: Path)
     layers = ("odd", "head", "strided", "grouped", "few", "line", "deep", "whole_groups")
     statuses = {each.id: each.status for each in record.nodes}
     assert {statuses[f"fx:{each}"] for each in layers[1:]} == {"matches"}
+
+
+def test_rows_of_a_named_length_are_padded_to_whole_tiles(tmp_path: Path) -> None:
+    (tmp_path / "named.py").write_text(
+        "import torch\nfrom torch import nn\n"
+        "model = nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU(), nn.Conv2d(16, 8, 1), "
+        "nn.Conv2d(8, 31, 3, padding=(0, 2), dilation=2))\n"
+        "example_inputs = (torch.randn(1, 3, 16, 19),)\n",
+        encoding="utf-8",
+    )
+    recipe = Recipe(
+        source=Source(spec=str(tmp_path / "named.py")),
+        steps=find_pipeline("optimise-cpu").steps,
+        inputs=(InputSpec(name="input", shape=(1, 3, "rows", "columns"), dtype="float32"),),
+        dimensions=(
+            Dimension(name="rows", low=16, high=64, sizes=(16, 17, 64)),
+            Dimension(name="columns", low=8, high=64, sizes=(8, 19, 30)),
+        ),
+    )
+    pipeline = Pipeline()
+    names = called(pipeline.stages(recipe), "PadConvolution")
+    assert sum("padded_conv" in each for each in names) == 3
+    record = pipeline.answer(RunQuery(recipe))
+    assert [each.verdict for each in record.sizes] == ["match"] * 3
 
 
 def test_weights_in_half_precision_are_padded_as_well(tmp_path: Path) -> None:
