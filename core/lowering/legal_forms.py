@@ -44,8 +44,9 @@ def place(largest: bool) -> Any:
 
 
 def _ahead_of(largest: bool, x: Any, y: Any) -> Any:
-    # LLVM splits the vectors where the test for NaN is of the result so far.
-    return tirx.Select(tirx.any(y >= x if largest else y <= x, _is_nan(y)), y, x)
+    # LLVM splits the vectors where the test for NaN is of the result so far; of a single value, the
+    # next comparison waits for an extremum alone.
+    return tirx.Select(_is_nan(y), y, tirx.max(y, x) if largest else tirx.min(y, x))
 
 
 def _is_nan(value: Any) -> Any:

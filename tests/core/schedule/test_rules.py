@@ -276,6 +276,7 @@ OPERATORS: dict[str, tuple[Callable[..., Any], Callable[[int, int], list[tuple[i
     "sum of columns": (lambda x: relax.op.sum(x, [0]), lambda m, n: [(m, n)]),
     "sum of all": (relax.op.sum, lambda m, n: [(m, n)]),
     "mean of planes": (lambda x: relax.op.mean(x, [2, 3]), lambda m, n: [(2, m, 7, n)]),
+    "mean of channels": (lambda x: relax.op.mean(x, [0, 2, 3]), lambda m, n: [(2, m, 3, n)]),
     "dot products of rows": (
         lambda x, y: relax.op.einsum((x, y), "ij,ij->i"),
         lambda m, n: [(m, n), (m, n)],
@@ -314,17 +315,35 @@ def test_rows_of_any_length_compute_the_same(
     assert Runner(target).difference(name, function, after) is None
 
 
-@pytest.mark.parametrize("name", ["sum", "softmax", "layer_norm", "mean of planes"])
-def test_values_that_do_not_fill_the_lanes_have_a_loop_of_their_own(name: str) -> None:
+@pytest.mark.parametrize("length", [197, 257])
+@pytest.mark.parametrize("name", ["sum", "softmax", "layer_norm", "mean of planes", "max"])
+def test_values_that_do_not_fill_the_lanes_have_a_loop_of_their_own(name: str, length: int) -> None:
     """TVM computes the lanes one by one where there is a condition for the last ones."""
     operator, shapes = OPERATORS[name]
-    function = legalised(operator, *shapes(5, 197))
+    function = legalised(operator, *shapes(5, length))
     ruled, after = made(function, WIDE)
     assert ruled.rule == "row by row", ruled.reason
     assert "loop_partition" in [each.name for each in ruled.primitives]
     code = compile_function("rows", after, WIDE).mod.inspect_source("asm")
-    assert re.search(r"v(add|div|mul)ps.*ymm", code)
+    assert re.search(r"v(add|div|mul|max|cmplt)ps.*ymm", code)
     assert Runner(WIDE).difference(name, function, after) is None
+
+
+def test_lanes_are_not_left_empty_for_a_divisor() -> None:
+    """Of 300 values, 16 are in each register but for the last 12."""
+    target = tvm.target.Target({"kind": "llvm", "mattr": ["+avx512f"], "num-cores": 1})
+    ruled, _after = made(legalised(relax.op.nn.softmax, (5, 300)), target)
+    factors = [each.arguments["factors"] for each in ruled.primitives if each.name == "split"]
+    assert (None, 16) in factors
+    assert (None, 4) not in factors
+
+
+def test_axes_that_are_reduced_are_one_row_only_where_they_are_adjacent() -> None:
+    function = legalised(lambda x: relax.op.mean(x, [0, 2, 3]), (4, 5, 7, 9))
+    ruled, after = made(function, WIDE)
+    fused = [each.arguments["loops"] for each in ruled.primitives if each.name == "fuse"]
+    assert len(fused[0]) == 2
+    assert Runner(WIDE).difference("mean", function, after) is None
 
 
 @pytest.mark.parametrize("groups", [1, 3, 6])
@@ -522,7 +541,10 @@ OTHERS: dict[str, tuple[str, tirx.PrimFunc]] = {
     ),
     "largest of 3×3": ("pooling", pool("max", (15, 14), 3, 2, 1)),
     "mean of 2×2": ("pooling", pool("avg", (12, 16), 2, 2, 0)),
-    "mean of all": ("pooling", te.create_prim_func([X, topi.nn.adaptive_pool(X, (1, 1), "avg")])),
+    "mean of all": (
+        "row by row",
+        te.create_prim_func([X, topi.nn.adaptive_pool(X, (1, 1), "avg")]),
+    ),
     "heads": ("elementwise", te.create_prim_func([HEADS, topi.transpose(HEADS, (0, 2, 1, 3))])),
     "transpose": ("movement", te.create_prim_func([X, topi.transpose(X, (0, 2, 3, 1))])),
     "pad": ("movement", te.create_prim_func([X, topi.nn.pad(X, [0, 0, 1, 2], [0, 0, 3, 1])])),
@@ -688,8 +710,8 @@ def test_rows_that_vectors_do_not_divide_are_stored_as_vectors(size: tuple[int, 
 N = tirx.Var("n", "int64")
 
 
-def dynamic(*shape: Any) -> te.Tensor:
-    return te.placeholder((N, *shape), name="x")
+def dynamic(*shape: int) -> te.Tensor:
+    return te.placeholder((N, *(tirx.const(each, "int64") for each in shape)), name="x")
 
 
 @pytest.mark.parametrize(
