@@ -22,6 +22,7 @@ from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline, save_schedules
 from lowerscope.core.ir.tensorir import collected
 from lowerscope.core.lowering.rules.normalisation import te_group_norm
+from lowerscope.core.lowering.rules.reduction import te_first_place
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
@@ -383,6 +384,18 @@ def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:
         got = tvm.runtime.tensor(np.zeros_like(expected.numpy()))
         tvm.compile(module, WIDE)["main"](given, got)
         np.testing.assert_array_equal(got.numpy(), expected.numpy())
+
+
+@pytest.mark.parametrize("axes", [[0], [1]])
+def test_places_of_extrema_are_found_in_vectors(axes: list[int]) -> None:
+    x = placeholder("x", 37, 47)
+    best = te.placeholder([1 if axis in axes else size for axis, size in enumerate((37, 47))])
+    function = te.create_prim_func([x, best, te_first_place(x, best, axes, keepdims=False)])
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "row by row", ruled.reason
+    code = compile_function("places", after, WIDE).mod.inspect_source("asm")
+    assert re.search(r"vpmin[su]d.*ymm", code)
+    assert Runner(WIDE).difference("places", function, after) is None
 
 
 @pytest.mark.parametrize("operator", [relax.op.sum, relax.op.max])
