@@ -18,7 +18,7 @@ from lowerscope.core.lowering.legal_forms import Reduced, nan_test
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, minimum, mul, pow, sub
 from lowerscope.core.lowering.rules.elementwise import truth
-from lowerscope.core.lowering.rules.shape import unsqueeze
+from lowerscope.core.lowering.rules.shape import transpose, unsqueeze
 from lowerscope.core.lowering.values import (
     Value,
     axis_of,
@@ -388,13 +388,34 @@ def _extremum(
 
 @rule(torch.cdist, aten.cdist.default)
 def cdist(b: NodeBuilder, x1: Value, x2: Value, p: float = 2.0, compute_mode: Any = None) -> Value:
+    if p == 2 and _multiplies(x1, x2, compute_mode):
+        return _euclidean(b, x1, x2)
     gap = sub(b, unsqueeze(b, x1, -2), unsqueeze(b, x2, -3))
     return vector_norm(b, gap, p, -1)
 
 
+_MANY = 25
+"""Number of points from which on torch multiplies matrices for their distances."""
+
+
+def _multiplies(x1: Value, x2: Value, mode: Any) -> bool:
+    """Return whether torch computes Euclidean distances by a matrix product, as it does of many."""
+    if mode in (None, 0, "use_mm_for_euclid_dist_if_necessary"):
+        counts = [shape_of(each)[-2] for each in (x1, x2)]
+        return builtins.any(not isinstance(each, int) or each > _MANY for each in counts)
+    return mode in (1, "use_mm_for_euclid_dist")
+
+
+def _euclidean(b: NodeBuilder, x1: Value, x2: Value) -> Value:
+    squares = [sum(b, b.emit(op.square(each)), -1, keepdim=True) for each in (x1, x2)]
+    product = b.emit(op.matmul(x1, transpose(b, x2, -1, -2)))
+    total = add(b, add(b, mul(b, product, -2.0), squares[0]), transpose(b, squares[1], -1, -2))
+    return b.emit(op.sqrt(maximum(b, total, 0.0)))
+
+
 @rule(aten._cdist_forward.default, name="cdist")
 def aten_cdist(b: NodeBuilder, x1: Value, x2: Value, p: float, compute_mode: Any) -> Value:
-    return cdist(b, x1, x2, p)
+    return cdist(b, x1, x2, p, compute_mode)
 
 
 @rule(F.pairwise_distance, torch.pairwise_distance, aten.pairwise_distance.default)
