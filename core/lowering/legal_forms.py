@@ -44,11 +44,12 @@ def place(largest: bool) -> Any:
 
 
 def _ahead_of(largest: bool, x: Any, y: Any) -> Any:
-    # LLVM splits the vectors where the test for NaN is of the result so far.
-    return tirx.Select(tirx.any(y >= x if largest else y <= x, _is_nan(y)), y, x)
+    # LLVM splits the vectors where the test for NaN is of the result so far; of a single value, the
+    # next comparison waits for an extremum alone.
+    return tirx.Select(nan_test(y), y, tirx.max(y, x) if largest else tirx.min(y, x))
 
 
-def _is_nan(value: Any) -> Any:
+def nan_test(value: Any) -> Any:
     """Return a test for NaN, by the bits where these are known: TVM has no vectors of its own."""
     dtype = str(value.ty.dtype)
     if dtype not in ("float32", "float64"):
@@ -121,7 +122,7 @@ _ABOVE_TVM = 11
 Legalise = Callable[[relax.BlockBuilder, Any], Any]
 
 
-class _Reduced:
+class Reduced:
     """The axes of a reduction: the remaining ones, and the input's index by them."""
 
     def __init__(self, A: te.Tensor, axes: Sequence[int], keepdims: bool) -> None:
@@ -150,7 +151,7 @@ def _reduction(largest: bool, stock: Legalise) -> Legalise:
     name = "max" if largest else "min"
 
     def reduce(A: te.Tensor, axes: Sequence[int], keepdims: bool) -> te.Tensor:
-        reduced = _Reduced(A, axes, keepdims)
+        reduced = Reduced(A, axes, keepdims)
         reducer = extremum(largest)
         return te.compute(
             reduced.shape,
@@ -174,7 +175,7 @@ def _search(largest: bool, stock: Legalise) -> Legalise:
     name = "argmax" if largest else "argmin"
 
     def search(A: te.Tensor, axes: Sequence[int], keepdims: bool) -> te.Tensor:
-        reduced = _Reduced(A, axes, keepdims)
+        reduced = Reduced(A, axes, keepdims)
         reducer = place(largest)
 
         def found(*i: Any) -> Any:

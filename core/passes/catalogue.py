@@ -720,11 +720,15 @@ OWN_PASSES = (
         FUSE_TRANSPOSE,
         "relax",
         _(
-            "Multiply by a transposed matrix without transposing it first.\n\nA linear layer "
+            "Multiply by a transposed matrix, and reduce a transposed tensor, without transposing "
+            "it first.\n\nA linear layer "
             "multiplies by the transpose of its weights. Where that transpose is folded into a "
             "constant, the weights take twice the memory; where it is computed, it is copied in "
             "each run. The product becomes a function that reads the matrix by columns, and a "
-            "schedule lays it out once.\n\nThis step is Lowerscope's own: TVM's "
+            "schedule lays it out once. The product of a transposed matrix and a vector becomes "
+            "that of the vector and the matrix, and a sum, mean, product or extremum of a "
+            "transpose that of the tensor itself: these read each element once, and a copy would "
+            "take longer.\n\nThis step is Lowerscope's own: TVM's "
             "FuseTransposeMatmul takes stacks of matrices as well, whose transpose is better fused "
             "into what computes them, and renames the bindings."
         ),

@@ -568,9 +568,9 @@ RULES: Mapping[str, Rule] = {
         "{step} left the factors of {count:,} products in bfloat16.",
     ),
     "FuseMatrixTranspose": effect_n(
-        lambda effect: effect.lost["R.matmul"],
-        "{step} made {count:,} product read a matrix in place of its transpose.",
-        "{step} made {count:,} products read matrices in place of their transposes.",
+        lambda effect: effect.lost["R.permute_dims"],
+        "{step} removed {count:,} transpose: what it transposed is read in its place.",
+        "{step} removed {count:,} transposes: what they transposed is read in their place.",
     ),
     "DecomposeOpsForInference": _replaced,
     "DispatchSampling": _replaced,

@@ -22,7 +22,7 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.passes.batch_norm_folding import unfolded
 from lowerscope.core.passes.bfloat16_products import narrow_factors
 from lowerscope.core.passes.fusion import Partition
-from lowerscope.core.passes.matrix_transposes import transposed_matrices
+from lowerscope.core.passes.matrix_transposes import readers_of_transposes
 from lowerscope.core.passes.padded_convolutions import is_convolution as is_any_convolution
 from lowerscope.core.passes.padded_convolutions import unpadded
 from lowerscope.core.passes.transposed import unsplit
@@ -96,15 +96,13 @@ def _branches(module: tvm.IRModule) -> Unmet | None:
 
 
 def _transposed(module: tvm.IRModule) -> Unmet | None:
-    if any(transposed_matrices(function) for _name, function in relax_functions(module)):
+    if any(readers_of_transposes(function) for _name, function in relax_functions(module)):
         return None
     for bound, value in _values(module):
         if operator_of(value) == "relax.matmul":
-            text = _(
-                "the second factor of {name} is not a transposed matrix", name=f"`{bound.name}`"
-            )
+            text = _("no factor of {name} is a transposed matrix", name=f"`{bound.name}`")
             return Unmet(text, (bound.id,))
-    return Unmet(_("the module has no matrix product"))
+    return Unmet(_("the module has no matrix product, and reduces no transpose"))
 
 
 def _narrow(module: tvm.IRModule) -> Unmet | None:

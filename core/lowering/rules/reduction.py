@@ -10,13 +10,15 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
+from tvm import te, tirx
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, is_nan, summand, to_float
+from lowerscope.core.lowering.legal_forms import Reduced, nan_test
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, minimum, mul, pow, sub
 from lowerscope.core.lowering.rules.elementwise import truth
-from lowerscope.core.lowering.rules.shape import unsqueeze
+from lowerscope.core.lowering.rules.shape import transpose, unsqueeze
 from lowerscope.core.lowering.values import (
     Value,
     axis_of,
@@ -172,7 +174,7 @@ def max(
     other = dim if is_tensor(dim) else other
     if other is not None:
         return maximum(b, input, other)
-    return _extremum(b, input, dim, keepdim, op.max, op.argmax)
+    return _extremum(b, input, dim, keepdim, op.max)
 
 
 @rule(torch.min, "min", aten.min.default, aten.min.dim, aten.min.other)
@@ -182,17 +184,17 @@ def min(
     other = dim if is_tensor(dim) else other
     if other is not None:
         return minimum(b, input, other)
-    return _extremum(b, input, dim, keepdim, op.min, op.argmin)
+    return _extremum(b, input, dim, keepdim, op.min)
 
 
 @rule(torch.argmax, "argmax", aten.argmax.default)
 def argmax(b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool = False) -> Value:
-    return _argument(b, input, dim, keepdim, op.argmax)
+    return _argument(b, input, dim, keepdim, op.max)
 
 
 @rule(torch.argmin, "argmin", aten.argmin.default)
 def argmin(b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool = False) -> Value:
-    return _argument(b, input, dim, keepdim, op.argmin)
+    return _argument(b, input, dim, keepdim, op.min)
 
 
 @rule(torch.all, "all", aten.all.default, aten.all.dim, aten.all.dims)
@@ -317,44 +319,103 @@ def axes_of(value: Value, dim: Axes) -> list[int]:
     return [axis_of(axis, rank) for axis in named]
 
 
+def te_first_place(A: te.Tensor, best: te.Tensor, axes: Sequence[int], keepdims: bool) -> te.Tensor:
+    """Return the first place of an extremum, or of a NaN, among the elements along some axes.
+
+    `best`: the extremum, with the axes of `A`. Unlike a search with the largest value so far, a
+    comparison with it is a vector of them.
+    """
+    reduced = Reduced(A, axes, keepdims)
+    extents = [A.shape[axis] for axis in axes]
+    sizes = [int(each) for each in extents if isinstance(each, tirx.IntImm)]
+    is_small = len(sizes) == len(extents) and math.prod(sizes) < 2**31
+    dtype = "int32" if is_small else "int64"
+
+    def first(*i: Any) -> Any:
+        place: Any = tirx.const(0, dtype)
+        for extent, over in zip(extents, reduced.over, strict=True):
+            place = place * tirx.Cast(dtype, extent) + tirx.Cast(dtype, over.var)
+        index = reduced.index(i)
+        element = A(*index)
+        is_it = element.equal(best(*(0 if n in axes else each for n, each in enumerate(index))))
+        if is_float(str(A.dtype)):
+            # Where there is a NaN, it is the extremum, and equals nothing.
+            is_it = tirx.any(is_it, nan_test(element))
+        return te.min(tirx.Select(is_it, place, tirx.max_value(dtype)), axis=reduced.over)
+
+    found = te.compute(reduced.shape, first, name="first")
+    return te.compute(reduced.shape, lambda *i: tirx.Cast("int64", found(*i)), name="place")
+
+
 def _argument(
-    b: NodeBuilder, input: Value, dim: int | None, keepdim: bool, find: Callable[..., Value]
+    b: NodeBuilder, input: Value, dim: int | None, keepdim: bool, reduce: Callable[..., Value]
 ) -> Value:
     if not rank_of(input):
         return b.emit(op.zeros((), "int64"))
-    axis = None if dim is None else axis_of(dim, rank_of(input))
-    return cast(b, b.emit(find(input, axis, keepdim)), "int64")
+    axes = axes_of(input, dim)
+    return _place(b, input, b.emit(reduce(input, axes, keepdims=True)), axes, keepdim, reduce)
+
+
+def _place(
+    b: NodeBuilder,
+    input: Value,
+    best: Value,
+    axes: Sequence[int],
+    keepdim: bool,
+    reduce: Callable[..., Value],
+) -> Value:
+    name = f"arg{reduce.__name__}"
+    return b.emit_te(te_first_place, input, best, axes, keepdim, primfunc_name_hint=name)
 
 
 def _extremum(
-    b: NodeBuilder,
-    input: Value,
-    dim: int | None,
-    keepdim: bool,
-    reduce: Callable[..., Value],
-    find: Callable[..., Value],
+    b: NodeBuilder, input: Value, dim: int | None, keepdim: bool, reduce: Callable[..., Value]
 ) -> Value:
     if dtype_of(input) == "bool":
-        found = _extremum(b, cast(b, input, "int8"), dim, keepdim, reduce, find)
+        found = _extremum(b, cast(b, input, "int8"), dim, keepdim, reduce)
         if dim is None:
             return cast(b, found, "bool")
         return cast(b, found[0], "bool"), found[1]
     if dim is None:
         return b.emit(reduce(input))
-    axis = axis_of(dim, rank_of(input))
-    value = b.emit(reduce(input, axis, keepdims=keepdim)) if rank_of(input) else input
-    return value, _argument(b, input, dim, keepdim, find)
+    if not rank_of(input):
+        return input, b.emit(op.zeros((), "int64"))
+    axes = axes_of(input, dim)
+    best = b.emit(reduce(input, axes, keepdims=True))
+    value = best if keepdim else b.emit(op.squeeze(best, axes))
+    return value, _place(b, input, best, axes, keepdim, reduce)
 
 
 @rule(torch.cdist, aten.cdist.default)
 def cdist(b: NodeBuilder, x1: Value, x2: Value, p: float = 2.0, compute_mode: Any = None) -> Value:
+    if p == 2 and _multiplies(x1, x2, compute_mode):
+        return _euclidean(b, x1, x2)
     gap = sub(b, unsqueeze(b, x1, -2), unsqueeze(b, x2, -3))
     return vector_norm(b, gap, p, -1)
 
 
+_MANY = 25
+"""Number of points from which on torch multiplies matrices for their distances."""
+
+
+def _multiplies(x1: Value, x2: Value, mode: Any) -> bool:
+    """Return whether torch computes Euclidean distances by a matrix product, as it does of many."""
+    if mode in (None, 0, "use_mm_for_euclid_dist_if_necessary"):
+        counts = [shape_of(each)[-2] for each in (x1, x2)]
+        return builtins.any(not isinstance(each, int) or each > _MANY for each in counts)
+    return mode in (1, "use_mm_for_euclid_dist")
+
+
+def _euclidean(b: NodeBuilder, x1: Value, x2: Value) -> Value:
+    squares = [sum(b, b.emit(op.square(each)), -1, keepdim=True) for each in (x1, x2)]
+    product = b.emit(op.matmul(x1, transpose(b, x2, -1, -2)))
+    total = add(b, add(b, mul(b, product, -2.0), squares[0]), transpose(b, squares[1], -1, -2))
+    return b.emit(op.sqrt(maximum(b, total, 0.0)))
+
+
 @rule(aten._cdist_forward.default, name="cdist")
 def aten_cdist(b: NodeBuilder, x1: Value, x2: Value, p: float, compute_mode: Any) -> Value:
-    return cdist(b, x1, x2, p)
+    return cdist(b, x1, x2, p, compute_mode)
 
 
 @rule(F.pairwise_distance, torch.pairwise_distance, aten.pairwise_distance.default)

@@ -111,6 +111,26 @@ def accesses_of(block: Any) -> Accesses | None:
     return Accesses(tuple(reads), asked)
 
 
+def axes_in_row(block: Any) -> int:
+    """Return how many of the last axes of a reduction are one row in all that it reads."""
+    axes = list(block.iter_vars)
+    written = [each.source for each in block.writes]
+    found = len(axes)
+    for load in collected(block.body, TensorLoad):
+        if any(load.source.same_as(each) for each in written):
+            continue
+        steps, count = _steps(load.source, load.indices, axes), 1
+        for axis in reversed(range(len(axes) - 1)):
+            inner, outer = steps[axis + 1], steps[axis]
+            if inner is None or outer is None:
+                break
+            if not _equal(inner * axes[axis + 1].dom.extent, outer):
+                break
+            count += 1
+        found = min(found, count)
+    return found
+
+
 def _without_loads(condition: Any) -> Any:
     """Return a condition with a number for each element that it reads."""
     return tvm_ffi.structural_map(

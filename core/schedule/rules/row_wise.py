@@ -17,7 +17,7 @@ from lowerscope.core.model.reasons import reason
 from lowerscope.core.model.schedule import At, Reference
 from lowerscope.core.schedule.loop_primitives import reduces
 from lowerscope.core.schedule.references import Place, function_of
-from lowerscope.core.schedule.rules.movement import accesses_of
+from lowerscope.core.schedule.rules.movement import accesses_of, axes_in_row
 from lowerscope.core.schedule.rules.recorder import (
     CHEAP,
     REDUCTION,
@@ -307,12 +307,14 @@ def _along(place: Place, rows: int, written: list[object]) -> bool:
 def _lanes(extent: int | None, most: int) -> int:
     """Return the number of lanes of a loop: a power of two, a divisor unless that is too small.
 
-    TVM does not vectorize code with a condition, as a remainder has.
+    TVM does not vectorize code with a condition, as a remainder has: of a short loop, lanes are
+    rather left empty.
     """
+    least = _LEAST if extent is None or extent < _WITH_REST else most // 2
     lanes = most
-    while extent is not None and lanes >= _LEAST and extent % lanes:
+    while extent is not None and lanes >= max(1, least) and extent % lanes:
         lanes //= 2
-    if lanes >= min(_LEAST, most):
+    if lanes >= min(least, most):
         return lanes
     lanes = most
     while extent is not None and lanes > extent:
@@ -347,28 +349,25 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
     loop: Reference = At(stage.name, loop=stage.near)
     extent = stage.extents[stage.near]
     most = machine.lanes(stage.dtype)
-    reduced = len(stage.extents) - stage.spatial
-    if (
-        extent is not None
-        and extent % most
-        and reduced > 1
-        and stage.near == len(stage.extents) - 1
-    ):
-        loops = writing.loops(stage.name)[stage.spatial :]
-        loop = writing.do("fuse", reason("one long row is reduced"), loops=loops)[0]
-        sizes = stage.extents[stage.spatial :]
-        extent = None if None in sizes else math.prod(each for each in sizes if each is not None)
+    if extent is not None and extent % most and stage.near == len(stage.extents) - 1:
+        reduced = len(stage.extents) - stage.spatial
+        axes = min(reduced, axes_in_row(writing.block(At(stage.name))))
+        if axes > 1:
+            loops = writing.loops(stage.name)[-axes:]
+            loop = writing.do("fuse", reason("one long row is reduced"), loops=loops)[0]
+            row = stage.extents[-axes:]
+            extent = None if None in row else math.prod(each or 1 for each in row)
     lanes = _lanes(extent, most)
     sizes = stage.extents[stage.spatial :]
     if not stage.counts and None not in sizes:
         # A single register would wait for each of its sums.
         count = math.prod(each or 1 for each in sizes)
         if count >= _LONG:
-            lanes = _lanes(extent, _INDEPENDENT * most)
+            lanes = max(lanes, _lanes(extent, _INDEPENDENT * most))
         if count >= _PLAIN_LONG and not _computes(writing.block(At(stage.name)).body):
             wide = lanes * _columns(extent, lanes, most)
             lanes = lanes if wide % _LAST else max(lanes, wide)
-    if extent is not None and extent % lanes and extent >= _WITH_REST:
+    if extent is not None and extent % lanes and extent >= 4 * _LAST:
         lanes = max(lanes, 2 * _LAST)
     while stage.counts and extent is not None and extent % lanes:
         # TVM does not build places, which are integers, with a condition.
@@ -466,7 +465,9 @@ def _leave_rest(writing: ScheduleRecorder, block: str) -> None:
         return
     loop = loops[-1]
     full, left = divmod(length, _step_of(writing, rest.a, loop))
-    if left == 1:
+    own = writing.block(loop).loop_var
+    divided = collected(place.realize.iter_values, (tirx.FloorDiv, tirx.FloorMod))
+    if left == 1 and any(mentions(each, own) for each in divided):
         # TVM fails to vectorize a loop of one value whose place was fused of two.
         return
     stmt = writing.block(loop)

@@ -59,6 +59,18 @@ class Window:
             for each in read
         )
 
+    @property
+    def moves(self) -> bool:
+        """Return whether there are several windows in a plane of the input."""
+        count = len(self.spatial)
+        return any(
+            self.spatial[axis] != 1 and any(other >= count for other in each)
+            for read in self.reads
+            for each in read
+            for axis in each
+            if axis < count
+        )
+
     def is_shared(self, axis: int) -> bool:
         """Return whether all reads change with an axis."""
         return all(any(axis in each for each in read) for read in self.reads)
@@ -481,55 +493,9 @@ def window_rows(writing: ScheduleRecorder, machine: Machine) -> bool:
     return write_rows(writing, found, machine)
 
 
-_PLANES_AT_ONCE = 8
-"""Number of planes that are reduced at once."""
-
-
 def pooling(writing: ScheduleRecorder, machine: Machine) -> bool:
-    """Reductions over windows of a single buffer."""
+    """Reductions over windows of a single buffer; a whole plane is a row of it."""
     found = window_of(writing)
-    if found is None or len(found.reads) != 1 or not found.is_window:
+    if found is None or len(found.reads) != 1 or not found.moves:
         return False
-    if found.spatial[-2:] == (1, 1) and _write_planes(writing, found, machine):
-        return True
     return write_rows(writing, found, machine)
-
-
-def _write_planes(writing: ScheduleRecorder, found: Window, machine: Machine) -> bool:
-    """Schedule whole planes, several of them in the lanes; return whether any fit."""
-    extent = found.spatial[-3] if len(found.spatial) > 2 else None
-    # More planes would be too far apart for the cache.
-    most = min(machine.lanes(found.dtype), _PLANES_AT_ONCE)
-    counts = [each for each in range(2, most + 1) if extent and extent % each == 0]
-    if not counts or found.pads:
-        return False
-    count = writing.choose("planes at once", counts, counts[-1])
-    last = gather(writing, found.block, found.after)
-    for block in found.before:
-        writing.inline(block, reason("copies are read in place"))
-    at = len(found.spatial) - 3
-    writing.split(
-        At(last, loop=at),
-        count,
-        reason(
-            "{count} planes are summed side by side: a single sum would wait for its previous step",
-            count=count,
-        ),
-    )
-    writing.compute_at(
-        found.block, last, at, reason("they are reduced just before they are finished")
-    )
-    writing.keep_local(found.block, reason("the partial result stays in a register until then"))
-    rank = len(found.spatial)
-    window = writing.inners(found.block, range(rank, rank + len(found.reduced)), at + 1)
-    lane = writing.inner(found.block, rank - 3, at + 1)
-    if lane is None:
-        return False
-    writing.reorder((*window, lane), reason("one element of each plane"))
-    place = At(found.block, loop=at + 1 + len(window))
-    writing.vectorize(place, reason("{count} planes are the lanes of a register", count=count))
-    depth = at + 1
-    if uses_threads(writing, found, machine):
-        depth -= max(0, parallelise(writing, writing.loops(last)[:depth], machine) - 1)
-    writing.begin(found.block, depth, reason("the initial value is set once, before the window"))
-    return True

@@ -183,7 +183,7 @@ _DEFINED: dict[str, tuple[str, ...]] = {
     "largest": (
         *_IS_NAN,
         "largest = te.comm_reducer(",
-        "    lambda x, y: tirx.Select(tirx.any(y >= x, is_nan(y)), y, x),",
+        "    lambda x, y: tirx.Select(is_nan(y), y, tirx.max(y, x)),",
         "    lambda dtype: -tirx.infinity(dtype),",
         '    name="max",',
         ")",
@@ -191,7 +191,7 @@ _DEFINED: dict[str, tuple[str, ...]] = {
     "smallest": (
         *_IS_NAN,
         "smallest = te.comm_reducer(",
-        "    lambda x, y: tirx.Select(tirx.any(y <= x, is_nan(y)), y, x),",
+        "    lambda x, y: tirx.Select(is_nan(y), y, tirx.min(y, x)),",
         "    lambda dtype: tirx.infinity(dtype),",
         '    name="min",',
         ")",
@@ -466,8 +466,9 @@ def _reduction(value: Any) -> tuple[str, Any, Any]:
     The reducer is empty for others. An assignment that only looks like one that propagates NaN
     makes another function, and is rejected at the end.
     """
-    if isinstance(value, tirx.Select) and isinstance(value.condition, tirx.Or):
-        name = {tirx.GE: "largest", tirx.LE: "smallest"}.get(type(value.condition.a), "")
-        return name, value.false_value, value.true_value
+    if isinstance(value, tirx.Select):
+        other = value.false_value
+        name = {tirx.Max: "largest", tirx.Min: "smallest"}.get(type(other), "")
+        return (name, other.b, other.a) if name else ("", None, None)
     reducer = _REDUCERS.get(type(value), "")
     return (reducer, value.a, value.b) if reducer else ("", None, None)

@@ -176,3 +176,12 @@ def test_in_place_operators_of_the_undecomposed_graph(bench: Any, strategy: str)
     targets = [str(node.target) for node in outcome.traced.graph_module.graph.nodes]
     assert {"aten.add_.Tensor", "aten.relu_.default"} <= set(targets)
     assert outcome.traced.notes == ()
+
+
+@pytest.mark.parametrize(("points", "is_product"), [(30, True), (20, False)])
+def test_distances_of_many_points_are_a_product_as_in_torch(
+    bench: Any, points: int, is_product: bool
+) -> None:
+    inputs = torch.randn(points, 4), torch.randn(5, 4)
+    outcome = bench.check(Calls(torch.cdist), inputs, "fx", "high-level")
+    assert ("R.matmul" in outcome.lowered.module.script()) is is_product

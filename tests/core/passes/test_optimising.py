@@ -394,6 +394,42 @@ def test_products_read_a_matrix_in_place_of_its_transpose(tmp_path: Path) -> Non
     }
 
 
+REDUCED = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, x, y, v):
+        turned = y.permute(2, 0, 3, 1)
+        kept = turned.amax((1, 3), keepdim=True), turned.sum(2), turned.mean()
+        return x.T @ v, x[:4].T @ v[:4], x.T.sum(0), turned.mean((0, 3)), *kept
+
+
+example_inputs = (torch.randn(6, 5), torch.randn(2, 3, 4, 5), torch.randn(6))
+"""
+
+
+def test_what_is_transposed_and_read_once_is_not_copied(tmp_path: Path) -> None:
+    (tmp_path / "reduced.py").write_text(REDUCED, encoding="utf-8")
+    steps = (Step(name="FuseMatrixTranspose"), Step(name="LegalizeOps"))
+    recipe = Recipe(source=Source(spec=str(tmp_path / "reduced.py")), steps=steps)
+    pipeline = Pipeline()
+    runs = pipeline.stages(recipe).transformed.runs
+    after = next(each.after for each in runs if each.name == "FuseMatrixTranspose")
+    assert after is not None
+    turned = [
+        [int(each) for each in binding.var.ty.shape]
+        for block in after["main"].body.blocks
+        for binding in block.bindings
+        if str(getattr(getattr(binding.value, "op", None), "name", "")) == "relax.permute_dims"
+    ]
+    # Of results alone.
+    assert turned == [[4, 2, 3]]
+    record = pipeline.answer(RunQuery(recipe))
+    assert record.verdict == "match"
+
+
 def test_functions_that_take_the_bits_of_bfloat16_are_left_out() -> None:
     """The build does not compute those in float32, and TVM's own rewriting is wrong for them."""
     bits = te.placeholder((4, 16), "int16", name="bits")

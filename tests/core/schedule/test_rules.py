@@ -22,6 +22,7 @@ from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline, save_schedules
 from lowerscope.core.ir.tensorir import collected
 from lowerscope.core.lowering.rules.normalisation import te_group_norm
+from lowerscope.core.lowering.rules.reduction import te_first_place
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
@@ -302,6 +303,7 @@ OPERATORS: dict[str, tuple[Callable[..., Any], Callable[[int, int], list[tuple[i
     "sum of columns": (lambda x: relax.op.sum(x, [0]), lambda m, n: [(m, n)]),
     "sum of all": (relax.op.sum, lambda m, n: [(m, n)]),
     "mean of planes": (lambda x: relax.op.mean(x, [2, 3]), lambda m, n: [(2, m, 7, n)]),
+    "mean of channels": (lambda x: relax.op.mean(x, [0, 2, 3]), lambda m, n: [(2, m, 3, n)]),
     "dot products of rows": (
         lambda x, y: relax.op.einsum((x, y), "ij,ij->i"),
         lambda m, n: [(m, n), (m, n)],
@@ -340,17 +342,35 @@ def test_rows_of_any_length_compute_the_same(
     assert Runner(target).difference(name, function, after) is None
 
 
-@pytest.mark.parametrize("name", ["sum", "softmax", "layer_norm", "mean of planes"])
-def test_values_that_do_not_fill_the_lanes_have_a_loop_of_their_own(name: str) -> None:
+@pytest.mark.parametrize("length", [197, 257])
+@pytest.mark.parametrize("name", ["sum", "softmax", "layer_norm", "mean of planes", "max"])
+def test_values_that_do_not_fill_the_lanes_have_a_loop_of_their_own(name: str, length: int) -> None:
     """TVM computes the lanes one by one where there is a condition for the last ones."""
     operator, shapes = OPERATORS[name]
-    function = legalised(operator, *shapes(5, 197))
+    function = legalised(operator, *shapes(5, length))
     ruled, after = made(function, WIDE)
     assert ruled.rule == "row by row", ruled.reason
     assert "loop_partition" in [each.name for each in ruled.primitives]
     code = compile_function("rows", after, WIDE).mod.inspect_source("asm")
-    assert re.search(r"v(add|div|mul)ps.*ymm", code)
+    assert re.search(r"v(add|div|mul|max|cmplt)ps.*ymm", code)
     assert Runner(WIDE).difference(name, function, after) is None
+
+
+def test_lanes_are_not_left_empty_for_a_divisor() -> None:
+    """Of 300 values, 16 are in each register but for the last 12."""
+    target = tvm.target.Target({"kind": "llvm", "mattr": ["+avx512f"], "num-cores": 1})
+    ruled, _after = made(legalised(relax.op.nn.softmax, (5, 300)), target)
+    factors = [each.arguments["factors"] for each in ruled.primitives if each.name == "split"]
+    assert (None, 16) in factors
+    assert (None, 4) not in factors
+
+
+def test_axes_that_are_reduced_are_one_row_only_where_they_are_adjacent() -> None:
+    function = legalised(lambda x: relax.op.mean(x, [0, 2, 3]), (4, 5, 7, 9))
+    ruled, after = made(function, WIDE)
+    fused = [each.arguments["loops"] for each in ruled.primitives if each.name == "fuse"]
+    assert len(fused[0]) == 2
+    assert Runner(WIDE).difference("mean", function, after) is None
 
 
 @pytest.mark.parametrize("groups", [1, 3, 6])
@@ -390,6 +410,18 @@ def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:
         got = tvm.runtime.tensor(np.zeros_like(expected.numpy()))
         tvm.compile(module, WIDE)["main"](given, got)
         np.testing.assert_array_equal(got.numpy(), expected.numpy())
+
+
+@pytest.mark.parametrize("axes", [[0], [1]])
+def test_places_of_extrema_are_found_in_vectors(axes: list[int]) -> None:
+    x = placeholder("x", 37, 47)
+    best = te.placeholder([1 if axis in axes else size for axis, size in enumerate((37, 47))])
+    function = te.create_prim_func([x, best, te_first_place(x, best, axes, keepdims=False)])
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "row by row", ruled.reason
+    code = compile_function("places", after, WIDE).mod.inspect_source("asm")
+    assert re.search(r"vpmin[su]d.*ymm", code)
+    assert Runner(WIDE).difference("places", function, after) is None
 
 
 @pytest.mark.parametrize("operator", [relax.op.sum, relax.op.max])
@@ -548,7 +580,10 @@ OTHERS: dict[str, tuple[str, tirx.PrimFunc]] = {
     ),
     "largest of 3×3": ("pooling", pool("max", (15, 14), 3, 2, 1)),
     "mean of 2×2": ("pooling", pool("avg", (12, 16), 2, 2, 0)),
-    "mean of all": ("pooling", te.create_prim_func([X, topi.nn.adaptive_pool(X, (1, 1), "avg")])),
+    "mean of all": (
+        "row by row",
+        te.create_prim_func([X, topi.nn.adaptive_pool(X, (1, 1), "avg")]),
+    ),
     "heads": ("elementwise", te.create_prim_func([HEADS, topi.transpose(HEADS, (0, 2, 1, 3))])),
     "transpose": ("movement", te.create_prim_func([X, topi.transpose(X, (0, 2, 3, 1))])),
     "pad": ("movement", te.create_prim_func([X, topi.nn.pad(X, [0, 0, 1, 2], [0, 0, 3, 1])])),
@@ -714,8 +749,8 @@ def test_rows_that_vectors_do_not_divide_are_stored_as_vectors(size: tuple[int, 
 N = tirx.Var("n", "int64")
 
 
-def dynamic(*shape: Any) -> te.Tensor:
-    return te.placeholder((N, *shape), name="x")
+def dynamic(*shape: int) -> te.Tensor:
+    return te.placeholder((N, *(tirx.const(each, "int64") for each in shape)), name="x")
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,12 @@ ENTRIES = (
         "torch.cdist(x, y); torch.cdist(x[0], y[0], p=1); torch.cdist(x, y, p=3.0)",
     ),
     Entry(
+        "cdist of many points",
+        {"x": Tensors(("float32", "float64"), (2, 30, 4)), "y": Tensors("x", (2, 5, 4))},
+        "torch.cdist(x, y); torch.cdist(x, y, 2.0, 'donot_use_mm_for_euclid_dist'); "
+        "torch.cdist(y, y[0], compute_mode='use_mm_for_euclid_dist')",
+    ),
+    Entry(
         "pairwise_distance",
         {"x": Tensors(("float32", "float64"), (3, 4)), "y": like("x")},
         "F.pairwise_distance(x, y); nn.PairwiseDistance(p=1)(x, y); "
