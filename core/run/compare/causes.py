@@ -24,7 +24,6 @@ from lowerscope.core.build.targets import one_torch_thread
 from lowerscope.core.lowering.builder import functions_of
 from lowerscope.core.lowering.partial_module import leaves_of
 from lowerscope.core.lowering.types import LoweredModel
-from lowerscope.core.lowering.values import held_from
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.run_records import COMPARED, NodeRun
@@ -34,18 +33,21 @@ from lowerscope.core.run.compare.node_comparison import (
     Found,
     NotCompared,
     Part,
+    as_held,
     found_over,
     has_type,
     tensors_of,
     torch_tensor,
 )
 from lowerscope.core.run.compare.verdicts import (
+    HALVES,
     Difference,
     Exact,
     against_float64,
     beside_float64,
     beyond_rounding,
     difference,
+    has_structure,
 )
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.run.float64 import Float64Nodes, rounding_of_sums
@@ -167,7 +169,7 @@ class _Again:
         return TorchValues(traced.graph_module, self._kept.inputs, self._kept.seed, Counter(names))
 
     def ratios(self, names: Sequence[str], check: Callable[[], None]) -> dict[str, float]:
-        """Return the ratios of mean errors to torch's for less accurate nodes, by name."""
+        """Return the ratios of mean errors to torch's for nodes that may be wrong, by name."""
         kept = self._kept
         assert kept.traced is not None
         assert kept.parts is not None
@@ -184,7 +186,9 @@ class _Again:
             ratio = max((each.ratio for each in errors if each and each.decides), default=0.0)
             if run is not None and run.status == "differs":
                 found[name] = math.inf
-            elif ratio > _LESS_ACCURATE:
+            elif ratio > _LESS_ACCURATE or any(
+                theirs.dtype in HALVES and has_structure(ours, theirs) for ours, theirs, _ in seen
+            ):
                 found[name] = ratio
             whole.used(name)
             for each in read[name]:
@@ -204,7 +208,7 @@ class _Again:
                 return []
             if ours is None or right is None:
                 return []
-            found.append((ours, theirs, replace(right, value=held_from(right.value))))
+            found.append((ours, theirs, as_held(right)))
         return found
 
     def expect(self, groups: Mapping[str, Sequence[str]]) -> None:
@@ -290,7 +294,7 @@ class _Again:
         found = exact.alone(name, paths, reads, self._values, functions)
         if found is None:
             return [None] * len(paths)
-        return [replace(each, value=held_from(each.value)) for each in found]
+        return list(map(as_held, found))
 
     def _judged(
         self, actual: torch.Tensor, expected: torch.Tensor, exact: Exact | None

@@ -169,6 +169,14 @@ def torch_tensor(value: Any, part: Part) -> torch.Tensor:
     return held_from(value if isinstance(value, torch.Tensor) else torch.tensor(value))
 
 
+def as_held(exact: Exact) -> Exact:
+    """Return a tensor in float64 as TVM holds it: complex numbers as pairs of floats."""
+    value, noise = held_from(exact.value), exact.noise
+    if noise is not None and noise.shape != value.shape:
+        noise = noise.unsqueeze(-1).expand_as(value)
+    return replace(exact, value=value, noise=noise)
+
+
 def has_type(actual: torch.Tensor, kind: Any) -> bool:
     """Return whether a tensor has the dtype and the known extents of a Relax type."""
     if str(actual.dtype).removeprefix("torch.") != str(kind.dtype) or actual.ndim != kind.ndim:
@@ -481,7 +489,7 @@ class NodeComparison:
     ) -> Difference:
         if exact is None:
             return found
-        exact = replace(exact, value=held_from(exact.value))
+        exact = as_held(exact)
         return beside_float64(found, actual, expected, exact, self._tolerances)
 
     def _difference(self, actual: torch.Tensor, expected: torch.Tensor) -> Difference:
