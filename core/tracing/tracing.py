@@ -541,18 +541,16 @@ def _trace_fx(
     finally:
         random_state.restore()
     values, mutations, outputs = run_once(graph_module, inputs, lines)
-    if named is None:
-        if group_numbers(graph_module, values, lines):
-            values, mutations, outputs = run_once(graph_module, inputs, lines)
+    grouped = group_numbers(graph_module, values, lines)
+    if grouped:
+        values, mutations, outputs = run_once(graph_module, inputs, lines)
+    if named is None or split is not None or grouped:
         variants = itertools.chain([inputs], symbolic.varied(inputs))
         mark_varying(graph_module, values, variants, of_data=split is not None)
-    else:
+    if named is not None:
         # Imported here since it takes seconds, and few models need it.
         from lowerscope.core.tracing.symbolic_sizes import run_symbolically
 
-        if split is not None:
-            variants = itertools.chain([inputs], symbolic.varied(inputs))
-            mark_varying(graph_module, values, variants, of_data=True)
         values = run_symbolically(graph_module, inputs, named, lines)
     modules = symbolic.module_paths(graph_module)
     traced = TracedModel(graph_module, values, lines, modules, mutations, "fx", notes)
@@ -573,26 +571,38 @@ def _trace_export(
     # torch.export computes no values, and so misses shapes and dtypes that do not fit.
     behaviour = observed.behaviour
 
-    def traced(context: AbstractContextManager[None]) -> tuple[TracedModel, tuple[Note, ...]]:
+    def traced(
+        context: AbstractContextManager[None], dispatched: bool = False
+    ) -> tuple[TracedModel, tuple[Note, ...]]:
         plain_output = is_plain(behaviour.outputs)
         random_state = RandomState.present()
         try:
             with unchanged(model), context:
                 program = exporting.export(
-                    model, inputs, calling, plain_output=plain_output, named=named
+                    model,
+                    inputs,
+                    calling,
+                    plain_output=plain_output,
+                    named=named,
+                    dispatched=dispatched,
                 )
         finally:
             random_state.restore()
-        with unchanged(model):
-            found = _described_program(program, inputs, named, decomposed=decomposed)
-        if behaviour.in_place:
-            return found, ()
-        with unchanged(model):
-            outputs = outputs_of(found.graph_module, inputs)
-        if any(isinstance(each, FakeTensor) for _path, each in leaves(outputs)):
-            # A gradient of torch.func, for one, leaves tensors without values in the graph.
-            reason = _("a tensor in its graph has no value")
-            raise cannot_export(RuntimeError(reason), model)
+        try:
+            with unchanged(model):
+                found = _described_program(program, inputs, named, decomposed=decomposed)
+            if behaviour.in_place:
+                return found, ()
+            with unchanged(model):
+                outputs = outputs_of(found.graph_module, inputs)
+            if any(isinstance(each, FakeTensor) for _path, each in leaves(outputs)):
+                # A gradient of torch.func, for one, leaves tensors without values in the graph.
+                reason = _("a tensor in its graph has no value")
+                raise cannot_export(RuntimeError(reason), model)
+        except LowerscopeError as error:
+            if dispatched or error.problem.code != "try-fx":
+                raise
+            return traced(context, dispatched=True)
         return found, differs_from_model(outputs, behaviour, "export", model)
 
     found, wrong = traced(nullcontext())
@@ -653,7 +663,7 @@ def _described(
         mutations: Mapping[str, tuple[str, ...]] = {}
     else:
         values, mutations, _other = run_once(graph_module, inputs, lines)
-        if named is None and group_numbers(graph_module, values, lines):
+        if group_numbers(graph_module, values, lines):
             values, mutations, _other = run_once(graph_module, inputs, lines)
         if named is not None:
             values |= exporting.described_values(graph_module, names)

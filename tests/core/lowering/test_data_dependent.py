@@ -221,6 +221,14 @@ def sensitive(x: torch.Tensor) -> Any:
     return torch.func.jacrev(lambda row: row.sin() * row.sum())(x[0])
 
 
+def curved(x: torch.Tensor) -> Any:
+    return torch.func.hessian(lambda row: row.tanh().pow(2).sum())(x[0])
+
+
+def sloped(x: torch.Tensor) -> Any:
+    return torch.vmap(torch.func.jacrev(lambda row: row.sin() * 2))(x)
+
+
 def checked(x: torch.Tensor) -> torch.Tensor:
     assert not torch.isnan(x).any(), "not a number"
     return x + 1
@@ -305,7 +313,9 @@ def halving(most: int) -> type[nn.Module]:
         pytest.param(Calls(force), 2, 0, id="gradient"),
         pytest.param(Calls(vectorised), 3, 0, id="vmap"),
         pytest.param(Calls(chosen), 10, 0, id="torch.cond"),
-        pytest.param(Calls(sensitive), 0, 1, id="jacobian"),
+        pytest.param(Calls(sensitive), 3, 0, id="jacobian"),
+        pytest.param(Calls(curved), 4, 0, id="hessian"),
+        pytest.param(Calls(sloped), 3, 0, id="jacobians of rows"),
         pytest.param(Calls(checked), 1, 0, id="check"),
         pytest.param(Calls(verified), 1, 0, id="check of a tensor"),
         pytest.param(Calls(padded), 2, 0, id="sizes in tensors"),
