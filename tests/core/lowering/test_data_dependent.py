@@ -187,6 +187,18 @@ def sorted_by_numpy(x: torch.Tensor) -> torch.Tensor:
     return z.exp()
 
 
+def added_by_numpy(x: torch.Tensor) -> torch.Tensor:
+    # One row, whatever the values are.
+    rows, _columns = torch.where(F.one_hot(x.argmax(1)[:1], 4) == 1)
+    found = torch.from_numpy(x[rows].numpy() * 2)
+    return torch.zeros_like(x).index_add_(0, rows, found).relu() + 1
+
+
+def placed(x: torch.Tensor) -> torch.Tensor:
+    places = (x > -100).any(0).nonzero()
+    return torch.stack([x.T[each].squeeze(0) * 2 for each in (places[0], places[1])])
+
+
 def counted(x: torch.Tensor) -> Any:
     y = x * 2
     count = int(x.sum())
@@ -309,6 +321,8 @@ def halving(most: int) -> type[nn.Module]:
         pytest.param(Calls(lambda x: x * x.sum().item()), 1, 1, id="item"),
         pytest.param(Calls(counted), 1, 1, id="a number as output"),
         pytest.param(Calls(sorted_by_numpy), 2, 1, id="numpy"),
+        pytest.param(Calls(added_by_numpy), 4, 2, id="one row of data"),
+        pytest.param(Calls(placed), 8, 1, id="places"),
         pytest.param(Calls(by_distribution), 8, 0, id="distributions"),
         pytest.param(Calls(force), 2, 0, id="gradient"),
         pytest.param(Calls(vectorised), 3, 0, id="vmap"),
