@@ -450,7 +450,7 @@ class BuiltIn:
     def by_rule(
         self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], now: Current
     ) -> Value:
-        """Return the value of a node by a rule, or by TVM's own converter.
+        """Return the value of a node by a rule.
 
         Raises `Refused` if there is none, or it does not fit.
         """

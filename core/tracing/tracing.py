@@ -43,7 +43,7 @@ from lowerscope.core.tracing.fidelity import (
     differs_from_model,
     unchanged,
 )
-from lowerscope.core.tracing.grouping import group_numbers, mark_varying
+from lowerscope.core.tracing.grouping import graph_of, group_numbers, mark_varying
 from lowerscope.core.tracing.splitting import OtherStructure, Split
 from lowerscope.core.tracing.trace_errors import (
     CONSTRAINT,
@@ -238,14 +238,16 @@ def trace(
         warnings.simplefilter("ignore")
         if isinstance(model, OnnxModel):
             with unchanged(model):
-                graph_module, at_sizes = onnx_graphs.graph_of(model, inputs, named)
+                graph_module = graph_of(model, inputs)
+                at_sizes = onnx_graphs.values_of(graph_module, inputs, named, model.path)
                 values = onnx_graphs.described(at_sizes)
                 mark_varying(
                     graph_module, values, itertools.chain([inputs], symbolic.varied(inputs))
                 )
                 if named is not None:
                     values = onnx_graphs.with_names(graph_module, values, at_sizes, named)
-                traced = TracedModel(graph_module, values, {}, model.paths, {}, "onnx")
+                modules = {each: model.paths.get(each, "") for each in values}
+                traced = TracedModel(graph_module, values, {}, modules, {}, "onnx")
         else:
             traced = _trace_module(model, inputs, tracer, exported, calling, named, decomposed)
     output = next(node for node in traced.graph_module.graph.nodes if node.op == "output")
