@@ -6,15 +6,12 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
 from pathlib import PurePath
 from typing import Any, Literal
 
 import torch
 from torch import fx
 from tvm import ir, relax
-from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
-from tvm.relax.frontend.torch.fx_translator import TorchFXImporter
 
 from lowerscope.core.lowering.builder import NodeBuilder, as_tensor, functions_of
 from lowerscope.core.lowering.complex_numbers import rule_for
@@ -290,85 +287,6 @@ _EXPRESSION = re.compile(r"'Expr'|\b(Var|Add|Sub|Mul|Div|Mod|FloorDiv|FloorMod|M
 """Pattern of Python's and TVM's errors for an expression of a dynamic size."""
 
 
-_FX: frozenset[Any] = frozenset({torch.diagonal, "diagonal"})
-"""Functions and methods that `TorchFXImporter` converts correctly."""
-
-_EXPORT: frozenset[str] = frozenset({"diagonal.default"})
-"""ATen overloads that `ExportedProgramImporter` converts correctly."""
-
-
-class StockConverters:
-    """TVM's converters, on the same builder, node map and parameters as the rules.
-
-    TVM's importers are silently wrong for a number of operators and arguments. So the ones used are
-    a list, each entry of which is tested against torch; others are rejected.
-    """
-
-    def __init__(
-        self, builder: NodeBuilder, env: dict[fx.Node, Value], graph_module: fx.GraphModule
-    ) -> None:
-        self._builder = builder
-        self._env = env
-        self._graph_module = graph_module
-
-    @cached_property
-    def _fx(self) -> Any:
-        importer = self._on_our_values(TorchFXImporter())
-        importer.named_modules = dict(self._graph_module.named_modules())
-        return importer
-
-    @cached_property
-    def _export(self) -> Any:
-        return self._on_our_values(ExportedProgramImporter())
-
-    def _on_our_values(self, importer: Any) -> Any:
-        importer.block_builder = self._builder
-        importer.env = self._env
-        importer.params = _Parameters(self._builder)
-        return importer
-
-    def find(self, node: fx.Node) -> partial[Value] | None:
-        """Return `_convert` bound to the converter of `node`, or ``None``."""
-        target: Any = node.target
-        if isinstance(target, torch._ops.OpOverload):
-            name = target.__name__
-            converter = self._export.convert_map.get(name) if name in _EXPORT else None
-        elif target in _FX:
-            name = target if isinstance(target, str) else target.__name__
-            converter = self._fx.convert_map.get(name)
-        else:
-            return None
-        return None if converter is None else partial(_convert, converter, node)
-
-    @staticmethod
-    def name(node: fx.Node) -> str:
-        """Return the label of the conversion of `node` as a rule."""
-        target: Any = node.target
-        return f"TVM: {target if isinstance(target, str) else target.__name__}"
-
-
-class _Parameters(dict[torch.Tensor, Value]):
-    """Mapping that finds every parameter; the importers expect those they added themselves."""
-
-    def __init__(self, builder: NodeBuilder) -> None:
-        super().__init__()
-        self._builder = builder
-
-    def __missing__(self, tensor: torch.Tensor) -> Value:
-        return self._builder.constant(tensor)
-
-    def get(self, tensor: Any, default: Any = None) -> Any:
-        return default if tensor is None else self._builder.constant(tensor)
-
-
-def _convert(converter: Callable[[fx.Node], Value], node: fx.Node) -> Value:
-    try:
-        return converter(node)
-    except (AssertionError, KeyError, NotImplementedError, TypeError, ValueError) as error:
-        # The importers raise these for unsupported arguments.
-        raise Refused(_("TVM's converter rejects it: {error}", error=error)) from error
-
-
 @dataclass
 class Current:
     """Context of the node being lowered: strategy, rules, and the reason for running in torch.
@@ -455,10 +373,7 @@ def shown(own: UserRule) -> str:
 
 
 class BuiltIn:
-    """Lowering of the nodes of a graph, one by one.
-
-    `env`: the values of the nodes so far; the translator adds to it.
-    """
+    """Lowering of the nodes of a graph, one by one."""
 
     def __init__(
         self,
@@ -467,7 +382,6 @@ class BuiltIn:
         builder: NodeBuilder,
         dimensions: Dimensions,
         library: LibraryNodes,
-        env: dict[fx.Node, Value],
         notes: Notes,
     ) -> None:
         self._traced = traced
@@ -476,7 +390,6 @@ class BuiltIn:
         self._dimensions = dimensions
         self._library = library
         self._notes = notes
-        self._stock = StockConverters(builder, env, traced.graph_module)
         self._in_parts = Parts(builder, library, traced.graph_module)
 
     def lower(
@@ -537,15 +450,15 @@ class BuiltIn:
     def by_rule(
         self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], now: Current
     ) -> Value:
-        """Return the value of a node by a rule, or by TVM's own converter.
+        """Return the value of a node by a rule.
 
         Raises `Refused` if there is none, or it does not fit.
         """
         if node.op == "call_module":
             module = self._modules[str(node.target)]
-            value = self._apply(node, type(module), (module, *args), kwargs, now)
+            value = self._apply(type(module), (module, *args), kwargs, now)
         else:
-            value = self._apply(node, node.target, args, kwargs, now)
+            value = self._apply(node.target, args, kwargs, now)
         check_read_members(node, value)
         if operator_name(node, self._modules) not in _BY_INDEX | OF_SHAPE_ALONE:
             check_reduced((args, kwargs), value, self._dimensions)
@@ -589,22 +502,12 @@ class BuiltIn:
         return value
 
     def _apply(
-        self,
-        node: fx.Node,
-        target: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        now: Current,
+        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], now: Current
     ) -> Value:
         rule = rule_for(target, args, kwargs)
-        if rule is not None:
-            now.rule = rule.name
-            now.note_rule("built-in", rule.name, rule.lower)
-            return rule.apply(self._builder, args, kwargs)
-        refuse_encoded([args, kwargs])
-        convert = self._stock.find(node)
-        if convert is None:
+        if rule is None:
+            refuse_encoded([args, kwargs])
             raise Refused("")
-        now.rule = StockConverters.name(node)
-        now.note_rule("tvm", now.rule, convert.args[0])
-        return convert()
+        now.rule = rule.name
+        now.note_rule("built-in", rule.name, rule.lower)
+        return rule.apply(self._builder, args, kwargs)

@@ -45,7 +45,8 @@ _PARTWISE = frozenset(
         *("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "repeat_interleave"),
         *("sum", "mean", "cumsum", "trace", "neg", "copy", "slice_scatter", "zeros"),
         *("select_scatter", "index_put", "index_add", "index_copy", "zeros_like", "new_zeros"),
-        *("where", "fill", "zero", "masked_fill", "pad"),
+        *("where", "fill", "zero", "masked_fill", "pad", "full", "full_like", "new_full"),
+        *("diagonal", "diagonal_scatter", "scatter"),
     }
 )
 """Rules that hold for real and imaginary parts, one by one."""
@@ -64,8 +65,8 @@ _CASTS = frozenset({"to", "float", "double", "half", "bfloat16"})
 _BILINEAR = frozenset({"matmul", "einsum", "outer", "linear"})
 """Rules for products of two tensors."""
 
-_CONJUGATES = (torch.vdot, "vdot")
-"""Keys of `matmul` that are another function of complex arguments."""
+_CONJUGATES = (torch.vdot, "vdot", torch.ops.aten.vdot.default)
+"""Keys of `matmul` that take the conjugate of the first of complex arguments."""
 
 
 def is_complex(value: Any) -> bool:
@@ -93,8 +94,9 @@ def rule_for(target: Any, args: Any, kwargs: Any) -> Rule | None:
         return replace(rule, lower=OF_COMPLEX[rule.name], exact=True)
     if rule.name in _PARTWISE:
         return replace(rule, lower=_partwise(rule), exact=True)
-    if rule.name in _BILINEAR and target not in _CONJUGATES:
-        return replace(rule, lower=_bilinear(rule), exact=True)
+    if rule.name in _BILINEAR:
+        conjugated = target in _CONJUGATES
+        return replace(rule, lower=_bilinear(rule, conjugated), exact=True)
     return None
 
 
@@ -184,7 +186,9 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     return change(value)
 
 
-_ELEMENTS = frozenset({"input", "tensors", "src", "source", "values", "value", "other"})
+_ELEMENTS = frozenset(
+    {"input", "tensors", "src", "source", "values", "value", "fill_value", "other"}
+)
 """Parameters of rules that take elements of the result; others take sizes, indices or masks."""
 
 
@@ -261,7 +265,7 @@ def _joined_all(b: NodeBuilder, real: Value, imaginary: Value, dtype: str) -> Va
     return joined(b, (real, imaginary), dtype)
 
 
-def _bilinear(rule: Rule) -> Lower:
+def _bilinear(rule: Rule, conjugated: bool) -> Lower:
     @wraps(rule.lower)
     def lower(b: NodeBuilder, *args: Any, **kwargs: Any) -> Value:
         bias = None
@@ -277,6 +281,8 @@ def _bilinear(rule: Rule) -> Lower:
             raise Refused(_("it is not a product of two complex tensors"))
         dtype = complex_of(*factors)
         first, second = (_cast(b, parts_of(b, each), dtype) for each in factors)
+        if conjugated:
+            first = first[0], minus(b, None, first[1])
 
         def product(one: Part, other: Part) -> Part:
             if one is None or other is None:

@@ -379,6 +379,8 @@ class LibraryNodes:
         dimensions = self._builder.dimensions
         symbolic = _symbolic_shape(node, index)
         varies = node.meta.get("varies")
+        if varies is None and bare_name(node, self._modules) in ("nonzero", "argwhere"):
+            varies = [(True, False)]
         found: list[Any] = []
         for axis, size in enumerate(shape):
             name = f"{prefix}_dim{axis}"

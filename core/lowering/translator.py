@@ -301,7 +301,6 @@ class _Translation:
             self._builder,
             self._dimensions,
             self._library,
-            self._env,
             self._notes,
         )
 

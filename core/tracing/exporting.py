@@ -47,6 +47,7 @@ def export(
     *,
     plain_output: bool = True,
     named: NamedInputs | None = None,
+    dispatched: bool = False,
 ) -> torch.export.ExportedProgram:
     """Export `model` with the shapes of `inputs`.
 
@@ -54,9 +55,20 @@ def export(
     `plain_output`: whether the output consists of tuples, lists and dicts only. Other types are
         converted to these, since torch.export has to know the types.
     `named`: the dimensions that are to take any size of a range; ``None`` for none.
+    `dispatched`: whether the graph has the operators that transforms of functions (``torch.func``)
+        and gradients come to. Without, they are tried only if the transforms cannot be followed.
 
     Raises `LowerscopeError` if it cannot be exported.
     """
+
+    def exported(shapes: Any, dispatched: bool) -> torch.export.ExportedProgram:
+        if not dispatched:
+            return torch.export.export(model, values, dynamic_shapes=shapes)
+        from torch.export._trace import _export  # its import takes seconds
+
+        return _export(model, values, dynamic_shapes=shapes, strict=False, pre_dispatch=False)
+
+    values = tuple(value.clone() for value in inputs)
     try:
         with (
             torch.no_grad(),
@@ -64,11 +76,12 @@ def export(
             _without_dumps(),
             _taking_tensors(model, calling, plain_output=plain_output),
         ):
-            values = tuple(value.clone() for value in inputs)
             shapes = None if named is None else _dynamic_shapes(model, values, named)
             try:
-                return torch.export.export(model, values, dynamic_shapes=shapes)
+                return exported(shapes, dispatched)
             except Exception as error:  # of classes whose modules take seconds to import
+                if not dispatched and _is_in_a_transform(error):
+                    return exported(shapes, True)
                 if named is None or not _guards_hold(str(error), named):
                     raise
                 # torch cannot prove a condition that holds for all sizes.
@@ -83,6 +96,19 @@ def export(
             raise
         demand = None if named is None else _demand(model, inputs, calling, named, error)
         raise demand or cannot_export(error, model) from error
+
+
+def _is_in_a_transform(error: BaseException) -> bool:
+    """Return whether an error was raised inside a transform of functions, such as a gradient."""
+    last = error.__traceback__
+    while last is not None:
+        if last.tb_frame.f_globals.get("__name__") in _TRANSFORMS:
+            return True
+        last = last.tb_next
+    return False
+
+
+_TRANSFORMS = ("torch._functorch.eager_transforms", "torch._functorch.vmap")
 
 
 def _demand(

@@ -6,6 +6,7 @@ as ``.item()`` does, stays within the group of the nodes that compute and read i
 
 from __future__ import annotations
 
+import copy
 import heapq
 import itertools
 import operator
@@ -19,9 +20,9 @@ from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.onnx_models import OnnxNode
+from lowerscope.core.sources.onnx_models import OnnxModel, OnnxNode
 from lowerscope.core.tracing.example_run import NodeInfo, may_write, operator_name
-from lowerscope.core.tracing.onnx_graphs import depends_on_data
+from lowerscope.core.tracing.onnx_graphs import depends_on_data, run_nodes
 from lowerscope.core.tracing.splitting import OF_SHAPE, TorchPart
 
 _SIZES = ("sym_size", "sym_numel", "sym_stride", "sym_storage_offset", "dim", "numel", "is_nonzero")
@@ -74,11 +75,44 @@ def group_numbers(
     nodes = list(graph_module.graph.nodes)
     for members in _closed(nodes, _connected(read)):
         infos = [values[node.name] for node in members if node.name in values]
-        _replace(graph_module, members, lines, next(filter(None, map(_foreign, infos)), ""))
+        foreign = next(filter(None, map(_foreign, infos)), "")
+        reason = (
+            _("TVM has no {dtype}", dtype=foreign)
+            if foreign
+            else _("it computes a number from the values of a tensor")
+        )
+        _replace(graph_module, members, lines, reason)
     _sort(graph_module.graph)
     graph_module.graph.eliminate_dead_code(lambda node: node.op not in ("get_attr", "call_module"))
     graph_module.recompile()
     return True
+
+
+def graph_of(model: OnnxModel, inputs: Sequence[torch.Tensor]) -> fx.GraphModule:
+    """Return the graph of an ONNX model.
+
+    Nodes that pass sequences to one another are grouped if one of them is empty, and so has no
+    tensors to be passed.
+    """
+    kinds = {each.kind for each in model.modules() if isinstance(each, OnnxNode)}
+    if "SequenceEmpty" not in kinds:
+        return fx.GraphModule(model, model.graph)
+    graph_module = fx.GraphModule(model, copy.deepcopy(model.graph))
+    values = run_nodes(graph_module, inputs)
+    sequences = [
+        node
+        for node, value in values.items()
+        if node.op.startswith("call")
+        and any(
+            isinstance(each, list) for each in (value, *(value if type(value) is tuple else ()))
+        )
+    ]
+    nodes = list(graph_module.graph.nodes)
+    for members in _closed(nodes, _connected(sequences)):
+        _replace(graph_module, members, {}, _("it computes with a sequence of tensors"))
+    _sort(graph_module.graph)
+    graph_module.recompile()
+    return graph_module
 
 
 def _index_by_tensors(graph: fx.Graph, values: Mapping[str, NodeInfo]) -> None:
@@ -270,7 +304,7 @@ def _replace(
     graph_module: fx.GraphModule,
     members: Sequence[fx.Node],
     lines: dict[str, SourceLine],
-    foreign: str,
+    own: str,
 ) -> None:
     graph = fx.Graph()
     inside = set(members)
@@ -287,11 +321,6 @@ def _replace(
     modules = dict(graph_module.named_modules(remove_duplicate=False))
     parts = [modules[str(each.target)] for each in members if each.op == "call_module"]
     reasons = [each.reason for each in parts if isinstance(each, TorchPart | Group)]
-    own = (
-        _("TVM has no {dtype}", dtype=foreign)
-        if foreign
-        else _("it computes a number from the values of a tensor")
-    )
     module.reason = next(iter(reasons), own)
     title = f"part_line{line.line}" if line is not None else f"part_{members[0].name}"
     name, count = title, 1

@@ -14,7 +14,7 @@ from lowerscope.core.model.dimensions import sizes_text
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.texts import _, enumeration
-from lowerscope.core.sources.onnx_models import CONSTANT, OnnxModel, OnnxNode, side
+from lowerscope.core.sources.onnx_models import CONSTANT, OnnxNode, side
 from lowerscope.core.tracing.example_run import NodeInfo, describe, tensors_in
 from lowerscope.core.tracing.extents import at_other_sizes, expression_of, sizes_of
 from lowerscope.core.tracing.trace_errors import (
@@ -48,25 +48,27 @@ AtSizes = list[tuple[dict[str, int], Values]]
 """The values of the nodes at sizes of the named dimensions."""
 
 
-def graph_of(
-    model: OnnxModel, inputs: tuple[torch.Tensor, ...], named: NamedInputs | None
-) -> tuple[fx.GraphModule, AtSizes]:
-    """Return the graph of an ONNX model, and its nodes' values at some sizes, the inputs' first.
+def values_of(
+    graph_module: fx.GraphModule,
+    inputs: tuple[torch.Tensor, ...],
+    named: NamedInputs | None,
+    path: str,
+) -> AtSizes:
+    """Return the values of the nodes of an ONNX graph at some sizes, the inputs' first.
 
     What depends on no input, and on none of their sizes, is a constant: see `CONSTANT`.
 
     Raises `LowerscopeError` if the model fails on these inputs, or does not take all sizes.
     """
-    graph_module = fx.GraphModule(model, model.graph)
     try:
-        base = _run(graph_module, inputs)
+        base = run_nodes(graph_module, inputs)
     except LowerscopeError as error:
         if named is None:
             raise
         sizes = sizes_of(named, inputs)
         raise LowerscopeError(
             _("{error}, at {sizes}", error=error.problem.what, sizes=sizes_text(sizes)),
-            where=model.path,
+            where=path,
             todo=_(
                 "The model may take only the sizes that it was exported with: give numbers in "
                 "place of {names}",
@@ -78,7 +80,7 @@ def graph_of(
     if named is not None:
         at_sizes = list(_at_sizes(graph_module, inputs, named, base))
     _mark_constants(graph_module, [values for _sizes, values in at_sizes])
-    return graph_module, at_sizes
+    return at_sizes
 
 
 def described(at_sizes: AtSizes) -> dict[str, NodeInfo]:
@@ -142,7 +144,7 @@ class _Values(fx.Interpreter):
         return super().run_node(n)
 
 
-def _run(graph_module: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Values:
+def run_nodes(graph_module: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Values:
     """Return the value of each node.
 
     Raises `LowerscopeError` if one fails, with its operator.
@@ -173,8 +175,11 @@ def _mark_constants(graph_module: fx.GraphModule, found: Sequence[Values]) -> No
             known.add(node)
         elif node.op in ("call_module", "call_function"):
             module = _module_of(graph_module, node)
-            if not unsure.isdisjoint(node.all_input_nodes) or (
-                module is not None and depends_on_data(module, node)
+            is_group = module is None and node.op == "call_module"
+            if (
+                is_group
+                or not unsure.isdisjoint(node.all_input_nodes)
+                or (module is not None and depends_on_data(module, node))
             ):
                 unsure.add(node)
             of_shape = module is not None and module.kind in _OF_SHAPE and node not in unsure
@@ -191,8 +196,7 @@ def _module_of(graph_module: fx.GraphModule, node: fx.Node) -> OnnxNode | None:
     if node.op != "call_module":
         return None
     module = graph_module.get_submodule(str(node.target))
-    assert isinstance(module, OnnxNode)
-    return module
+    return module if isinstance(module, OnnxNode) else None
 
 
 def _same(value: Any, other: Any) -> bool:
@@ -224,7 +228,7 @@ def _at_sizes(
     yield sizes, base
     for changed, values in at_other_sizes(named, inputs):
         try:
-            found = _run(graph_module, values)
+            found = run_nodes(graph_module, values)
         except Exception as error:
             cause = error.__cause__ or error
             demand = ", ".join(f"{name} == {size}" for name, size in sizes.items())

@@ -208,7 +208,9 @@ def inputs_do_not_fit(
             reason=first_line(error),
         ),
         where=where_of(line),
-        todo=_("check the inputs' shapes and dtypes: --input x=1,784:float32")
+        todo=_("check the inputs' shapes, dtypes and ranges of values: --input x=1,12:int64[0,100)")
+        if _OUT_OF_RANGE.search(str(error))
+        else _("check the inputs' shapes and dtypes: --input x=1,784:float32")
         if isinstance(error, _OF_VALUES) and not isinstance(error, _OF_CODE)
         else _("correct this line, or give inputs for which it works: --input x=1,784:float32"),
         details=traceback_text(error),
@@ -216,6 +218,9 @@ def inputs_do_not_fit(
         choices=names,
     )
 
+
+_OUT_OF_RANGE = re.compile(r"out[- ]of[- ](range|bounds)", re.IGNORECASE)
+"""Errors of an index that reads beyond a tensor, such as a token that an embedding lacks."""
 
 _OF_VALUES = (RuntimeError, ValueError, IndexError, ArithmeticError)
 """Errors for values that do not fit; others are mistakes in the code more often."""

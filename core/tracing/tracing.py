@@ -43,7 +43,7 @@ from lowerscope.core.tracing.fidelity import (
     differs_from_model,
     unchanged,
 )
-from lowerscope.core.tracing.grouping import group_numbers, mark_varying
+from lowerscope.core.tracing.grouping import graph_of, group_numbers, mark_varying
 from lowerscope.core.tracing.splitting import OtherStructure, Split
 from lowerscope.core.tracing.trace_errors import (
     CONSTRAINT,
@@ -238,14 +238,16 @@ def trace(
         warnings.simplefilter("ignore")
         if isinstance(model, OnnxModel):
             with unchanged(model):
-                graph_module, at_sizes = onnx_graphs.graph_of(model, inputs, named)
+                graph_module = graph_of(model, inputs)
+                at_sizes = onnx_graphs.values_of(graph_module, inputs, named, model.path)
                 values = onnx_graphs.described(at_sizes)
                 mark_varying(
                     graph_module, values, itertools.chain([inputs], symbolic.varied(inputs))
                 )
                 if named is not None:
                     values = onnx_graphs.with_names(graph_module, values, at_sizes, named)
-                traced = TracedModel(graph_module, values, {}, model.paths, {}, "onnx")
+                modules = {each: model.paths.get(each, "") for each in values}
+                traced = TracedModel(graph_module, values, {}, modules, {}, "onnx")
         else:
             traced = _trace_module(model, inputs, tracer, exported, calling, named, decomposed)
     output = next(node for node in traced.graph_module.graph.nodes if node.op == "output")
@@ -541,18 +543,16 @@ def _trace_fx(
     finally:
         random_state.restore()
     values, mutations, outputs = run_once(graph_module, inputs, lines)
-    if named is None:
-        if group_numbers(graph_module, values, lines):
-            values, mutations, outputs = run_once(graph_module, inputs, lines)
+    grouped = group_numbers(graph_module, values, lines)
+    if grouped:
+        values, mutations, outputs = run_once(graph_module, inputs, lines)
+    if named is None or split is not None or grouped:
         variants = itertools.chain([inputs], symbolic.varied(inputs))
         mark_varying(graph_module, values, variants, of_data=split is not None)
-    else:
+    if named is not None:
         # Imported here since it takes seconds, and few models need it.
         from lowerscope.core.tracing.symbolic_sizes import run_symbolically
 
-        if split is not None:
-            variants = itertools.chain([inputs], symbolic.varied(inputs))
-            mark_varying(graph_module, values, variants, of_data=True)
         values = run_symbolically(graph_module, inputs, named, lines)
     modules = symbolic.module_paths(graph_module)
     traced = TracedModel(graph_module, values, lines, modules, mutations, "fx", notes)
@@ -573,26 +573,38 @@ def _trace_export(
     # torch.export computes no values, and so misses shapes and dtypes that do not fit.
     behaviour = observed.behaviour
 
-    def traced(context: AbstractContextManager[None]) -> tuple[TracedModel, tuple[Note, ...]]:
+    def traced(
+        context: AbstractContextManager[None], dispatched: bool = False
+    ) -> tuple[TracedModel, tuple[Note, ...]]:
         plain_output = is_plain(behaviour.outputs)
         random_state = RandomState.present()
         try:
             with unchanged(model), context:
                 program = exporting.export(
-                    model, inputs, calling, plain_output=plain_output, named=named
+                    model,
+                    inputs,
+                    calling,
+                    plain_output=plain_output,
+                    named=named,
+                    dispatched=dispatched,
                 )
         finally:
             random_state.restore()
-        with unchanged(model):
-            found = _described_program(program, inputs, named, decomposed=decomposed)
-        if behaviour.in_place:
-            return found, ()
-        with unchanged(model):
-            outputs = outputs_of(found.graph_module, inputs)
-        if any(isinstance(each, FakeTensor) for _path, each in leaves(outputs)):
-            # A gradient of torch.func, for one, leaves tensors without values in the graph.
-            reason = _("a tensor in its graph has no value")
-            raise cannot_export(RuntimeError(reason), model)
+        try:
+            with unchanged(model):
+                found = _described_program(program, inputs, named, decomposed=decomposed)
+            if behaviour.in_place:
+                return found, ()
+            with unchanged(model):
+                outputs = outputs_of(found.graph_module, inputs)
+            if any(isinstance(each, FakeTensor) for _path, each in leaves(outputs)):
+                # A gradient of torch.func, for one, leaves tensors without values in the graph.
+                reason = _("a tensor in its graph has no value")
+                raise cannot_export(RuntimeError(reason), model)
+        except LowerscopeError as error:
+            if dispatched or error.problem.code != "try-fx":
+                raise
+            return traced(context, dispatched=True)
         return found, differs_from_model(outputs, behaviour, "export", model)
 
     found, wrong = traced(nullcontext())
@@ -653,7 +665,7 @@ def _described(
         mutations: Mapping[str, tuple[str, ...]] = {}
     else:
         values, mutations, _other = run_once(graph_module, inputs, lines)
-        if named is None and group_numbers(graph_module, values, lines):
+        if group_numbers(graph_module, values, lines):
             values, mutations, _other = run_once(graph_module, inputs, lines)
         if named is not None:
             values |= exporting.described_values(graph_module, names)

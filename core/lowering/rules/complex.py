@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import torch
@@ -31,9 +31,17 @@ from lowerscope.core.lowering.fourier_loops import (
     te_transform,
     twiddles,
 )
-from lowerscope.core.lowering.rule_table import Refused, exact, rule
-from lowerscope.core.lowering.rules.arithmetic import add, atan2, div, hypot, maximum, mul
+from lowerscope.core.lowering.rule_table import Lower, Refused, exact, rule
+from lowerscope.core.lowering.rules.arithmetic import add, atan2, div, hypot, maximum, mul, sub
 from lowerscope.core.lowering.rules.convolution import pad_by
+from lowerscope.core.lowering.rules.creation import ones
+from lowerscope.core.lowering.rules.reduction import (
+    linalg_norm,
+    matrix_norm,
+    norm,
+    var,
+    vector_norm,
+)
 from lowerscope.core.lowering.rules.shape import attribute, broadcast_to, permute_to, reshape_to
 from lowerscope.core.lowering.rules.writing import unfold
 from lowerscope.core.lowering.values import (
@@ -246,7 +254,7 @@ def complex_square(b: NodeBuilder, input: Value) -> Value:
 @of_complex("pow")
 def complex_pow(b: NodeBuilder, input: Value, exponent: Value) -> Value:
     if exponent not in (1, 2, 3):
-        raise Refused(_("its exponent is not 1, 2 or 3"))
+        return complex_exp(b, complex_mul(b, complex_log(b, input), exponent))
     value = input
     for _time in range(int(exponent) - 1):
         value = complex_mul(b, value, input)
@@ -291,6 +299,29 @@ def angle(b: NodeBuilder, input: Value) -> Value:
     return atan2(b, second, first)
 
 
+@of_complex("isnan")
+def complex_isnan(b: NodeBuilder, input: Value) -> Value:
+    return complex_ne(b, input, input)
+
+
+@of_complex("lerp")
+def complex_lerp(b: NodeBuilder, input: Value, end: Value, weight: Value) -> Value:
+    return complex_add(b, input, complex_mul(b, complex_sub(b, end, input), weight))
+
+
+@of_complex("addmm")
+@of_complex("baddbmm")
+def complex_addmm(
+    b: NodeBuilder, input: Value, mat1: Value, mat2: Value, *, beta: Any = 1, alpha: Any = 1
+) -> Value:
+    def product(one: Part, other: Part) -> Part:
+        return None if one is None or other is None else b.emit(op.matmul(one, other))
+
+    dtype, factors = in_one_dtype(b, [mat1, mat2])
+    found = joined(b, multiplied(b, product, *factors), dtype)
+    return complex_add(b, complex_mul(b, input, beta), complex_mul(b, found, alpha))
+
+
 @of_complex("exp")
 def complex_exp(b: NodeBuilder, input: Value) -> Value:
     first, second = parts_of(b, input)
@@ -299,8 +330,92 @@ def complex_exp(b: NodeBuilder, input: Value) -> Value:
 
 @of_complex("log")
 def complex_log(b: NodeBuilder, input: Value) -> Value:
+    if not isinstance(input, EncodedTensor):
+        input = joined(b, in_one_dtype(b, [input, 0j])[1][0], complex_of(input, 0j))
     length = b.emit(op.log(complex_abs(b, input)))
     return joined(b, (length, angle(b, input)), input.dtype)
+
+
+@of_complex("sqrt")
+def complex_sqrt(b: NodeBuilder, input: Value) -> Value:
+    return polar(b, b.emit(op.sqrt(complex_abs(b, input))), mul(b, angle(b, input), 0.5))
+
+
+@of_complex("sin")
+def complex_sin(b: NodeBuilder, input: Value) -> Value:
+    first, second = parts_of(b, input)
+    grown, turned = b.emit(op.cosh(second)), b.emit(op.sinh(second))
+    real, imaginary = b.emit(op.sin(first)), b.emit(op.cos(first))
+    return joined(b, (mul(b, real, grown), mul(b, imaginary, turned)), input.dtype)
+
+
+@of_complex("cos")
+def complex_cos(b: NodeBuilder, input: Value) -> Value:
+    return complex_sin(b, complex_add(b, input, math.pi / 2))
+
+
+@of_complex("tanh")
+def complex_tanh(b: NodeBuilder, input: Value) -> Value:
+    first, second = parts_of(b, input)
+    twice = mul(b, second, 2)
+    # Of the larger part alone, since its exponential overflows.
+    small = b.emit(op.exp(mul(b, b.emit(op.abs(first)), -2)))
+    cosine, sine = (mul(b, each, small) for each in (b.emit(op.cos(twice)), b.emit(op.sin(twice))))
+    below = add(b, add(b, mul(b, cosine, 2), mul(b, small, small)), 1)
+    above = mul(b, b.emit(op.sign(first)), sub(b, 1, mul(b, small, small)))
+    return joined(b, (div(b, above, below), div(b, mul(b, sine, 2), below)), input.dtype)
+
+
+@of_complex("sigmoid")
+def complex_sigmoid(b: NodeBuilder, input: Value) -> Value:
+    half = complex_tanh(b, complex_mul(b, input, 0.5))
+    return complex_mul(b, complex_add(b, half, 1), 0.5)
+
+
+# Made, and reduced
+
+
+@of_complex("ones")
+def complex_ones(b: NodeBuilder, *size: Any, dtype: torch.dtype) -> Value:
+    return complex_to(b, ones(b, *size, dtype=dtype.to_real()), dtype)
+
+
+@of_complex("ones_like")
+def complex_ones_like(b: NodeBuilder, input: Value, *, dtype: Any = None) -> Value:
+    return complex_new_ones(b, input, complex_size(b, input), dtype=dtype)
+
+
+@of_complex("new_ones")
+def complex_new_ones(b: NodeBuilder, input: Value, *size: Any, dtype: Any = None) -> Value:
+    kind = dtype or getattr(torch, input.dtype)
+    return complex_to(b, ones(b, *size, dtype=kind.to_real()), kind)
+
+
+def _of_sizes(shown: str, lower: Lower) -> None:
+    """Register a norm: that of the absolute values."""
+
+    @wraps(lower)
+    def of_sizes(b: NodeBuilder, input: Value, *args: Any, **kwargs: Any) -> Value:
+        return lower(b, complex_abs(b, input), *args, **kwargs)
+
+    of_complex(shown)(of_sizes)
+
+
+_of_sizes("norm", norm)
+_of_sizes("linalg_norm", linalg_norm)
+_of_sizes("matrix_norm", matrix_norm)
+_of_sizes("vector_norm", vector_norm)
+
+
+@of_complex("var")
+def complex_var(b: NodeBuilder, input: Value, *args: Any, **kwargs: Any) -> Value:
+    first, second = parts_of(b, input)
+    return add(b, var(b, first, *args, **kwargs), var(b, second, *args, **kwargs))
+
+
+@of_complex("std")
+def complex_std(b: NodeBuilder, input: Value, *args: Any, **kwargs: Any) -> Value:
+    return b.emit(op.sqrt(complex_var(b, input, *args, **kwargs)))
 
 
 # The discrete Fourier transform

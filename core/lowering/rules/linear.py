@@ -76,7 +76,7 @@ def bilinear(
     *("matmul", "mm", "bmm", "mv", "dot", "__matmul__", aten.matmul.default, aten.mm.default),
     # Of a sparse matrix, which is dense here.
     *(torch.sparse.mm, torch.spmm, aten._sparse_mm.default),
-    *(aten.bmm.default, aten.mv.default, aten.dot.default),
+    *(aten.bmm.default, aten.mv.default, aten.dot.default, aten.vdot.default),
 )
 def matmul(b: NodeBuilder, input: Value, other: Value) -> Value:
     if not is_float(dtype_of(input)) and dtype_of(input) == "bool":

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
-from tvm import te, tirx
+from tvm import relax, te, tirx
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
@@ -223,6 +223,12 @@ def broadcast_to(b: NodeBuilder, value: Value, sizes: Sequence[Any]) -> Value:
         return value
     if is_empty(sizes):
         return b.emit(op.zeros(list(sizes), dtype_of(value)))
+    own = shape_of(value)
+    wanted = list(sizes)[len(sizes) - len(own) :]
+    known = [1 if same_sizes([each], [1]) else size for size, each in zip(own, wanted, strict=True)]
+    if not same_sizes(known, own):
+        # An extent of data, which has to be 1.
+        value = b.match_cast(value, relax.TensorType(known, dtype_of(value)))
     return b.emit(op.broadcast_to(value, list(sizes)))
 
 

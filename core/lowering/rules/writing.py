@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
-from tvm import ir, relax, te
+from tvm import ir, relax, te, tirx
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, common_dtype, to_common_dtype
@@ -113,6 +113,62 @@ def te_unfold(A: te.Tensor, axis: int, size: int, step: int) -> te.Tensor:
 
     shape = [*A.shape[:axis], count, *A.shape[axis + 1 :], size]
     return te.compute(shape, element, name="unfold")
+
+
+@exact(torch.diagonal, "diagonal", aten.diagonal.default, aten.diagonal_copy.default)
+def diagonal(b: NodeBuilder, input: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    places = _of_diagonal(b, input, offset, dim1, dim2)
+    return b.emit_te(te_diagonal, input, *places, primfunc_name_hint="diagonal")
+
+
+def te_diagonal(A: te.Tensor, rows: int, columns: int, offset: int, count: Any) -> te.Tensor:
+    """Return the `count` elements of a diagonal of two axes, as the last axis."""
+    shape = [extent for axis, extent in enumerate(A.shape) if axis not in (rows, columns)]
+
+    def element(*at: Any) -> Any:
+        others = iter(at[:-1])
+        own = {rows: at[-1] + max(-offset, 0), columns: at[-1] + max(offset, 0)}
+        return A[tuple(own[axis] if axis in own else next(others) for axis in range(len(A.shape)))]
+
+    return te.compute([*shape, count], element, name="diagonal")
+
+
+@exact(torch.diagonal_scatter, "diagonal_scatter", aten.diagonal_scatter.default)
+def diagonal_scatter(
+    b: NodeBuilder, input: Value, src: Value, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Value:
+    places = _of_diagonal(b, input, offset, dim1, dim2)[:3]
+    updates = cast(b, src, dtype_of(input))
+    hint = "diagonal_scatter"
+    return b.emit_te(te_diagonal_scatter, input, updates, *places, primfunc_name_hint=hint)
+
+
+def te_diagonal_scatter(
+    A: te.Tensor, B: te.Tensor, rows: int, columns: int, offset: int
+) -> te.Tensor:
+    """Return `A` with the elements of a diagonal of two axes from `B`, where it is the last."""
+
+    def element(*at: Any) -> Any:
+        others = [each for axis, each in enumerate(at) if axis not in (rows, columns)]
+        place = at[rows] - max(-offset, 0)
+        is_there = at[columns] - at[rows] == offset
+        return tirx.if_then_else(is_there, B[(*others, place)], A[at])
+
+    return te.compute(A.shape, element, name="diagonal_scatter")
+
+
+def _of_diagonal(
+    b: NodeBuilder, input: Value, offset: int, dim1: int, dim2: int
+) -> tuple[int, int, int, Any]:
+    """Return the axes of rows and columns, the offset and the length of a diagonal."""
+    rows, columns = (axis_of(each, rank_of(input)) for each in (dim1, dim2))
+    shape = shape_of(input)
+    height, width = shape[rows], shape[columns]
+    if same_sizes([height], [width]) and not offset:
+        return rows, columns, offset, height
+    if not isinstance(height, int) or not isinstance(width, int):
+        raise Refused(_("it needs a number, and the dimension is symbolic"))
+    return rows, columns, offset, max(0, min(height - max(-offset, 0), width - max(offset, 0)))
 
 
 @exact(torch.meshgrid, _functions.meshgrid, aten.meshgrid.indexing)

@@ -147,6 +147,21 @@ class Slices(nn.Module):
         )
 
 
+class Shared(nn.Module):
+    """Splits rows by numbers that are read from a tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.randn(3, 4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        chosen = x[:, :3].argmax(-1)
+        order = chosen.argsort(stable=True)
+        rows = x[order].split(F.one_hot(chosen, 3).sum(0).tolist())
+        parts = [F.linear(rows[index], self.weights[index]) for index in range(3)]
+        return torch.zeros_like(x).index_add(0, order, torch.cat(parts)).relu()
+
+
 class Places(nn.Module):
     """Counts in steps of another dimension, which no shape has."""
 

@@ -15,7 +15,7 @@ from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery
-from lowerscope.core.model.recipe import Dimension, Recipe, Source, Strategy
+from lowerscope.core.model.recipe import Dimension, Recipe, Source, Strategy, TracerName
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.stages import Pipeline
@@ -83,6 +83,19 @@ def test_what_depends_on_data_runs_in_torch_at_every_size(
     assert [each for each in in_torch if each.startswith("for_line")]
     assert [each for each in in_torch if each.startswith("while_line")]
     assert "first" in [each.node for each in lowered.nodes.values() if each.strategy != "library"]
+    check(run(recipe, "high-level"))
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+def test_rows_are_split_by_data_at_every_size(
+    pipeline: Pipeline, recipe_of: RecipeOf, run: Run, tracer: TracerName
+) -> None:
+    recipe = recipe_of("Shared", ("x=n,4:float32",), ("n=2..32",), ("n=2,9,32",))
+    recipe = msgspec.structs.replace(recipe, tracer=tracer)
+    lowered = pipeline.stages(recipe).lowered
+    assert lowered is not None
+    by_tvm = [each for each in lowered.nodes.values() if each.strategy == "high-level"]
+    assert len(by_tvm) > 5
     check(run(recipe, "high-level"))
 
 

@@ -27,7 +27,23 @@ ARITHMETIC: dict[str, Callable[..., Any]] = {
     "quotients": lambda z, w, v, x, y: (z / w, z / y / 2, 1 / z, x / z, z.reciprocal()),
     "large": lambda z, w, v, x, y: ((z * 1e30).abs(), (z * 1e25) / (w * 1e25)),
     "functions": lambda z, w, v, x, y: (z.abs(), z.angle(), z.exp(), torch.log(z), z.sgn()),
-    "powers": lambda z, w, v, x, y: (z**2, z.square(), z**3),
+    "powers": lambda z, w, v, x, y: (z**2, z.square(), z**3, z**2.5, 2**z, z**w, z.sqrt()),
+    "of angles": lambda z, w, v, x, y: (z.sin(), z.cos(), z.tanh(), torch.sigmoid(z * 9)),
+    "spread": lambda z, w, v, x, y: (z.var(1), z.std(), torch.linalg.vector_norm(z, dim=1)),
+    "norms": lambda z, w, v, x, y: (z.norm(), torch.linalg.norm(z), torch.norm(z, 1, dim=0)),
+    "diagonals": lambda z, w, v, x, y: (
+        z.diagonal(-1),
+        torch.diagonal_scatter(x, v[:3].abs(), 1),
+        torch.diagonal_scatter(z[None], x[:1, :2], -1, 1, 2),
+    ),
+    "filled": lambda z, w, v, x, y: (
+        torch.ones(3, 4, dtype=torch.cfloat) * x,
+        torch.ones_like(z),
+        z.new_ones(2, 3),
+        torch.full((2,), 2j) * y,
+        torch.full_like(z, 3),
+        z.scatter(1, WHOLE[:, :1] % 4, w),
+    ),
     "parts": lambda z, w, v, x, y: (z.real + z.imag, torch.real(z), torch.imag(z), z.conj() * z),
     "made": lambda z, w, v, x, y: (torch.polar(x.abs(), x), torch.complex(x, x + 1), x.cfloat()),
     "views": lambda z, w, v, x, y: (
@@ -39,7 +55,12 @@ ARITHMETIC: dict[str, Callable[..., Any]] = {
         z.reshape(z.shape[0] * z.size(1)) / z.numel(),
     ),
     "joined": lambda z, w, v, x, y: (torch.cat([z, y], 1), torch.stack([z, w], 1)),
-    "matrices": lambda z, w, v, x, y: (z @ w.T, z.mH @ z, torch.einsum("ij,ik->jk", z, w)),
+    "matrices": lambda z, w, v, x, y: (
+        *(z @ w.T, z.mH @ z, torch.einsum("ij,ik->jk", z, w)),
+        *(torch.vdot(v, z[0]), torch.vdot(z[0] * 1j, v), torch.lerp(z, w, 0.3)),
+        *(torch.addmm(w, z[:, :3], w, alpha=2j), torch.addmm(w, z[:, :3], w, beta=0.5)),
+        *(torch.baddbmm(w[None], z[None, :, :3], w[None]), (z / 0).isnan()),
+    ),
     "sums of all": lambda z, w, v, x, y: (z.mean(1), z.sum(0, keepdim=True)),
     "chosen": lambda z, w, v, x, y: (
         torch.where(x > 0, z, 0),

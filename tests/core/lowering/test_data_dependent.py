@@ -187,6 +187,18 @@ def sorted_by_numpy(x: torch.Tensor) -> torch.Tensor:
     return z.exp()
 
 
+def added_by_numpy(x: torch.Tensor) -> torch.Tensor:
+    # One row, whatever the values are.
+    rows, _columns = torch.where(F.one_hot(x.argmax(1)[:1], 4) == 1)
+    found = torch.from_numpy(x[rows].numpy() * 2)
+    return torch.zeros_like(x).index_add_(0, rows, found).relu() + 1
+
+
+def placed(x: torch.Tensor) -> torch.Tensor:
+    places = (x > -100).any(0).nonzero()
+    return torch.stack([x.T[each].squeeze(0) * 2 for each in (places[0], places[1])])
+
+
 def counted(x: torch.Tensor) -> Any:
     y = x * 2
     count = int(x.sum())
@@ -219,6 +231,14 @@ def chosen(x: torch.Tensor) -> torch.Tensor:
 
 def sensitive(x: torch.Tensor) -> Any:
     return torch.func.jacrev(lambda row: row.sin() * row.sum())(x[0])
+
+
+def curved(x: torch.Tensor) -> Any:
+    return torch.func.hessian(lambda row: row.tanh().pow(2).sum())(x[0])
+
+
+def sloped(x: torch.Tensor) -> Any:
+    return torch.vmap(torch.func.jacrev(lambda row: row.sin() * 2))(x)
 
 
 def checked(x: torch.Tensor) -> torch.Tensor:
@@ -301,11 +321,15 @@ def halving(most: int) -> type[nn.Module]:
         pytest.param(Calls(lambda x: x * x.sum().item()), 1, 1, id="item"),
         pytest.param(Calls(counted), 1, 1, id="a number as output"),
         pytest.param(Calls(sorted_by_numpy), 2, 1, id="numpy"),
+        pytest.param(Calls(added_by_numpy), 4, 2, id="one row of data"),
+        pytest.param(Calls(placed), 8, 1, id="places"),
         pytest.param(Calls(by_distribution), 8, 0, id="distributions"),
         pytest.param(Calls(force), 2, 0, id="gradient"),
         pytest.param(Calls(vectorised), 3, 0, id="vmap"),
         pytest.param(Calls(chosen), 10, 0, id="torch.cond"),
-        pytest.param(Calls(sensitive), 0, 1, id="jacobian"),
+        pytest.param(Calls(sensitive), 3, 0, id="jacobian"),
+        pytest.param(Calls(curved), 4, 0, id="hessian"),
+        pytest.param(Calls(sloped), 3, 0, id="jacobians of rows"),
         pytest.param(Calls(checked), 1, 0, id="check"),
         pytest.param(Calls(verified), 1, 0, id="check of a tensor"),
         pytest.param(Calls(padded), 2, 0, id="sizes in tensors"),

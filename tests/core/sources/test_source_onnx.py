@@ -487,6 +487,43 @@ def test_what_tvm_would_compute_wrongly_runs_in_onnxruntime(tmp_path: Path) -> N
     assert len(record.outputs) == 4
 
 
+def test_a_sequence_that_grows_leaves_the_rest_to_be_lowered(tmp_path: Path) -> None:
+    def info(name: str, kind: int, shape: list[int] | None = None) -> Any:
+        return helper.make_tensor_value_info(name, kind, shape)
+
+    sequence = helper.make_tensor_sequence_value_info
+    body = helper.make_graph(
+        [
+            node("Identity", ["on"], ["still_on"]),
+            node("Cast", ["index"], ["number"], to=F),
+            node("Mul", ["state", "number"], ["next_state"]),
+            node("SequenceInsert", ["states", "next_state"], ["next_states"]),
+        ],
+        "body",
+        [
+            *(info("index", TensorProto.INT64, []), info("on", TensorProto.BOOL, [])),
+            *(info("state", F), sequence("states", F, None)),
+        ],
+        [
+            *(info("still_on", TensorProto.BOOL, []), info("next_state", F)),
+            sequence("next_states", F, None),
+        ],
+    )
+    nodes = [
+        node("Neg", ["x"], ["n"]),
+        node("SequenceEmpty", [], ["none"]),
+        node("Loop", ["steps", "", "n", "none"], ["last", "all"], body=body),
+        node("ConcatFromSequence", ["all"], ["joined"], axis=0, new_axis=1),
+        node("ReduceMax", ["joined"], ["y"], keepdims=0),
+        node("Relu", ["last"], ["z"]),
+    ]
+    path = saved(tmp_path / "net.onnx", nodes, [2, 3], {"steps": np.array(3)}, ["y", "z"])
+    record = Pipeline().answer(RunQuery(Recipe(source=Source(spec=str(path))), quick=True))
+    assert record.verdict == "match", record.reason
+    by_tvm = [each.id for each in record.nodes if each.strategy == "high-level"]
+    assert by_tvm == ["fx:neg", "fx:reduce_max", "fx:relu"]
+
+
 def test_quantised_layers_are_compared_as_the_graph_says(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     scales = {

@@ -225,6 +225,13 @@ ENTRIES = (
         "aten.select_scatter.default(x, x[..., 0], -1, i)",
     ),
     Entry(
+        "diagonal_scatter",
+        {"x": Tensors(ALL, (4, 4)), "k": one_of(0, 1, -2)},
+        "torch.diagonal_scatter(x, x.flip(0).diagonal(k), k); "
+        "x[:3].diagonal_scatter(x[0, :3]); "
+        "aten.diagonal_scatter.default(x[:, None], x[None, 0, :3], 1, 2, 0)",
+    ),
+    Entry(
         "slice_scatter",
         {"x": Tensors(ALL, (3, 5, 4))},
         "torch.slice_scatter(x, x[:, :2], 1, 2, 4); x.slice_scatter(x[:, :2], 1, 0, 4, 2); "
