@@ -7,7 +7,7 @@ import ctypes
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from types import CellType, FunctionType
 from typing import Any, cast
 
@@ -44,7 +44,7 @@ from lowerscope.core.sources.pytree import (
     other_text,
     path_text,
 )
-from lowerscope.core.tracing.fidelity import unchanged
+from lowerscope.core.tracing.fidelity import kept_state
 
 _MISFIT = re.compile(
     r"ErrorContext\(fn=\w+, loc=param\[\d+\], param=(?P<name>\w+), annotation="
@@ -205,8 +205,7 @@ class Reference:
     ) -> None:
         self.side = side
         self._model = in_eval_mode(copied(model))
-        self._state = ExitStack()
-        self._state.enter_context(unchanged(self._model))
+        _tensors, self._restore = kept_state(self._model)
         self._has_run = False
         self.mode = run_mode(self._model)
         """The mode of torch for `infer`."""
@@ -271,8 +270,7 @@ class Reference:
     def whole_output(self) -> Any:
         """Run once from the state in which the model was copied; return the model's result."""
         if self._has_run:
-            self._state.close()
-            self._state.enter_context(unchanged(self._model))
+            self._restore()
         self.refresh()
         torch.manual_seed(self._seed)
         return self.call()

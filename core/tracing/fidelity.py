@@ -54,6 +54,17 @@ def unchanged(model: torch.nn.Module) -> Iterator[tuple[torch.Tensor, ...]]:
     that they had as ``data``; their content is restored where `observe` has seen that ``forward``
     changes it: copying all would double the memory.
     """
+    tensors, restore = kept_state(model)
+    try:
+        yield tensors
+    finally:
+        restore()
+
+
+def kept_state(
+    model: torch.nn.Module,
+) -> tuple[tuple[torch.Tensor, ...], Callable[[], None]]:
+    """Return the tensors that `unchanged` gives to its body, and what restores the model."""
     containers: Containers = {}
     tensors: dict[int, torch.Tensor] = {}
     for module in model.modules():
@@ -61,9 +72,8 @@ def unchanged(model: torch.nn.Module) -> Iterator[tuple[torch.Tensor, ...]]:
     held = [(each, each.data) for each in model.parameters() if _can_be_restored(each)]
     written = [each for each, _data in held if is_written(each)]
     contents = [(tensor, tensor.detach().clone()) for tensor in (*tensors.values(), *written)]
-    try:
-        yield tuple(tensors.values())
-    finally:
+
+    def restore() -> None:
         for container, before in containers.values():
             _put_back(container, before)
         with torch.no_grad():
@@ -72,6 +82,8 @@ def unchanged(model: torch.nn.Module) -> Iterator[tuple[torch.Tensor, ...]]:
             for tensor, content in contents:
                 if not torch.equal(tensor, content):
                     tensor.copy_(content)
+
+    return tuple(tensors.values()), restore
 
 
 def apart_from(state: Iterable[torch.Tensor], result: Any) -> Any:

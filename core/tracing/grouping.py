@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.onnx_models import OnnxModel, OnnxNode
+from lowerscope.core.sources.opened_model import without_logs
 from lowerscope.core.tracing.example_run import NodeInfo, may_write, operator_name
 from lowerscope.core.tracing.onnx_graphs import depends_on_data, run_nodes
 from lowerscope.core.tracing.splitting import OF_SHAPE, TorchPart
@@ -377,12 +378,37 @@ class _Shapes(fx.Interpreter):
         self.extra_traceback = False
         self.shapes: dict[fx.Node, list[torch.Size]] = {}
 
+    def run_on(self, inputs: Iterable[torch.Tensor]) -> None:
+        """Run the graph; places out of range are an error, and not a read out of bounds."""
+        checked = torch.sparse.check_sparse_tensor_invariants()  # type: ignore[no-untyped-call]
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), checked:
+            self.run(*inputs, enable_io_processing=False)
+
     def run_node(self, n: fx.Node) -> Any:
         value = super().run_node(n)
         leaves = pytree.tree_leaves(value)
         if n.op.startswith("call"):
             self.shapes[n] = [each.shape for each in leaves if isinstance(each, torch.Tensor)]
         return value
+
+
+def _shapes_without_data(
+    graph_module: fx.GraphModule, inputs: Iterable[torch.Tensor]
+) -> dict[fx.Node, list[torch.Size]]:
+    """Return the shapes of calls as far as torch knows them of tensors without values.
+
+    Empty if they depend on values, or if torch does not know them.
+    """
+    from torch._subclasses.fake_tensor import FakeTensorMode  # few models need it
+
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    run = _Shapes(graph_module)
+    with without_logs("torch._subclasses.fake_tensor"), mode:
+        try:
+            run.run_on([mode.from_tensor(each) for each in inputs])
+        except Exception:  # of a model's own code, or of any operator
+            return {}
+    return run.shapes
 
 
 def mark_varying(
@@ -404,15 +430,13 @@ def mark_varying(
         _is_opaque(node, modules) or _is_of_data(node, values) for node in nodes
     ):
         return
-    first: dict[fx.Node, list[torch.Size]] = {}
-    found: dict[fx.Node, list[tuple[bool, ...]]] = {}
-    for inputs in variants:
+    own, *others = variants
+    first = _shapes_without_data(graph_module, own)
+    found = {node: [(False,) * len(each) for each in shapes] for node, shapes in first.items()}
+    for inputs in () if found else (own, *others):
         run = _Shapes(graph_module)
         try:
-            # Places out of range are an error, and not a read out of bounds.
-            checked = torch.sparse.check_sparse_tensor_invariants()  # type: ignore[no-untyped-call]
-            with torch.no_grad(), torch.random.fork_rng(devices=[]), checked:
-                run.run(*(each.clone() for each in inputs), enable_io_processing=False)
+            run.run_on([each.clone() for each in inputs])
         except Exception:  # a model may reject inputs by any error
             if not first:
                 return

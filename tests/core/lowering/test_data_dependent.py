@@ -919,7 +919,7 @@ def test_places_of_sparse_rows_are_checked_on_other_inputs() -> None:
     for node in traced.graph_module.graph.find_nodes(op="call_function", target=own):
         node.target = watched
     mark_varying(traced.graph_module, traced.values, [inputs], of_data=True)
-    assert ran == [True]
+    assert set(ran) == {True}
 
 
 def read_after_it_was_written(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
