@@ -269,6 +269,15 @@ _METHODS = {
 }
 
 
+_LINE_BY_LINE = {
+    "linear": "bilinear",
+    "bilinear": "bilinear",
+    "trilinear": "bilinear",
+    "bicubic": "bicubic",
+}
+"""Modes that are linear along each axis, as torch names those of two axes."""
+
+
 @rule(F.interpolate, F.upsample, nn.Upsample, nn.UpsamplingNearest2d, nn.UpsamplingBilinear2d)
 def interpolate(
     b: NodeBuilder,
@@ -283,7 +292,7 @@ def interpolate(
     extents = shape_of(input)[2:]
     sizes = _sizes(extents, size, scale_factor, bool(recompute_scale_factor))
     if antialias:
-        return _antialiased(b, input, sizes, mode, align_corners)
+        return _by_matrices(b, input, sizes, mode, align_corners, antialias=True)
     if align_corners and (len(extents) == 1 or 1 in sizes):
         raise Refused(_("TVM divides by zero where corners are aligned on an axis of 1"))
     if mode == "area":
@@ -297,7 +306,14 @@ def interpolate(
     else:
         coordinates, rounding = ("align_corners" if align_corners else "half_pixel"), ""
     value = b.emit(op.expand_dims(input, 2)) if len(extents) == 1 else input
-    if len(extents) == 3:
+    is_static = all(isinstance(each, int) for each in extents)
+    if mode in _LINE_BY_LINE and dtype_of(input) == "float64" and is_static:
+        # TVM computes coordinates in float32.
+        wanted = [1, *sizes] if len(extents) == 1 else sizes
+        resized = _by_matrices(
+            b, value, wanted, _LINE_BY_LINE[mode], align_corners, antialias=False
+        )
+    elif len(extents) == 3:
         resized = b.emit(
             op.image.resize3d(
                 value,
@@ -325,8 +341,14 @@ _OUTSIDE = ("zeros", "border", "reflection")
 """Padding modes, indexed by ATen's numbers, as above."""
 
 
-def _antialiased(
-    b: NodeBuilder, input: Value, sizes: Sequence[int], mode: str, align_corners: bool | None
+def _by_matrices(
+    b: NodeBuilder,
+    input: Value,
+    sizes: Sequence[int],
+    mode: str,
+    align_corners: bool | None,
+    *,
+    antialias: bool,
 ) -> Value:
     """Multiply by a matrix for each axis: what torch makes of the identity's rows."""
     if not is_float(dtype_of(input)):
@@ -335,16 +357,20 @@ def _antialiased(
     for axis, (extent, wanted) in enumerate(zip(shape_of(input)[2:], sizes, strict=True)):
         if not isinstance(extent, int):
             raise Refused(_("a size of it has a name"))
-        rows = torch.eye(extent)[None, None]
+        kind = torch.float64 if dtype_of(input) == "float64" else torch.float32
+        rows = torch.eye(extent, dtype=kind)[None, None]
         matrix = F.interpolate(
-            rows, (extent, wanted), mode=mode, align_corners=align_corners, antialias=True
+            rows, (extent, wanted), mode=mode, align_corners=align_corners, antialias=antialias
         )[0, 0]
         weights = cast(b, b.constant(matrix), dtype_of(input))
-        if axis == 0:
-            weights = b.emit(op.permute_dims(weights))
-            value = b.emit(op.matmul(weights, value))
-        else:
+        last = rank_of(value) - 1
+        if axis + 2 == last:
             value = b.emit(op.matmul(value, weights))
+        elif axis + 2 == last - 1:
+            value = b.emit(op.matmul(b.emit(op.permute_dims(weights)), value))
+        else:
+            turned = b.emit(op.matmul(permute_to(b, value, [0, 1, 3, 4, 2]), weights))
+            value = permute_to(b, turned, [0, 1, 4, 2, 3])
     return value
 
 

@@ -47,7 +47,6 @@ from lowerscope.core.run.compare.verdicts import (
     beside_float64,
     beyond_rounding,
     difference,
-    has_structure,
 )
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.run.float64 import Float64Nodes, rounding_of_sums
@@ -55,6 +54,7 @@ from lowerscope.core.run.implementations import coarsest_of
 from lowerscope.core.run.kept_run import KeptRun
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.stages import Stages
+from lowerscope.core.tracing.example_run import tensors_in
 from lowerscope.core.tracing.tracing import TracedModel
 
 MOST = 12
@@ -93,7 +93,8 @@ def cause_of(
     if not suspects and not first:
         return None
     progress.report(_("Looking for the node where the difference starts"))
-    again = _Again(stages, kept, tolerances, is_differing=bool(first))
+    folded = {name for name, each in runs.items() if not each.calls and each.status not in COMPARED}
+    again = _Again(stages, kept, tolerances, folded, is_differing=bool(first))
     ratios = again.ratios(suspects, progress.check)
     if first and first not in ratios:
         ratios[first] = math.inf
@@ -147,14 +148,21 @@ class _Again:
     """The nodes of a run, computed once more on torch's inputs.
 
     Args:
+        folded: Nodes that no call of the run computes, such as those that the passes fold.
         is_differing: Whether the outputs differ. If not, a node does by float64 alone.
     """
 
     def __init__(
-        self, stages: Stages, kept: KeptRun, tolerances: Tolerances, *, is_differing: bool
+        self,
+        stages: Stages,
+        kept: KeptRun,
+        tolerances: Tolerances,
+        folded: Collection[str],
+        *,
+        is_differing: bool,
     ) -> None:
         assert stages.lowered is not None
-        self._is_differing = is_differing
+        self._folded, self._is_differing = folded, is_differing
         self._kept, self._tolerances = kept, tolerances
         self._nodes = TranslatedNodes(stages, stages.lowered)
         self._coarsest = coarsest = coarsest_of(stages, kept.inputs)
@@ -186,9 +194,8 @@ class _Again:
             ratio = max((each.ratio for each in errors if each and each.decides), default=0.0)
             if run is not None and run.status == "differs":
                 found[name] = math.inf
-            elif ratio > _LESS_ACCURATE or any(
-                theirs.dtype in HALVES and has_structure(ours, theirs) for ours, theirs, _ in seen
-            ):
+            # Of 16-bit floats, both sides may be as far from float64, and apart.
+            elif ratio > _LESS_ACCURATE or any(theirs.dtype in HALVES for _, theirs, _ in seen):
                 found[name] = ratio
             whole.used(name)
             for each in read[name]:
@@ -218,14 +225,15 @@ class _Again:
         self._values = self._torch_values(itertools.chain(*reads))
 
     def members(self, names: Collection[str]) -> set[str]:
-        """Return some nodes, and those that they read and that are values of others."""
+        """Return some nodes, and those that they read and that no call computes."""
         assert self._kept.traced is not None
         graph = self._kept.traced.graph_module.graph
         found = set(names)
         for node in reversed(graph.nodes):
             if node.name in found:
+                names = [each.name for each in node.all_input_nodes]
                 found.update(
-                    each.name for each in node.all_input_nodes if self._nodes.is_alias(each.name)
+                    each for each in names if each in self._folded or self._nodes.is_alias(each)
                 )
         return found
 
@@ -278,7 +286,9 @@ class _Again:
         paths = [each.path for each in self._nodes.of(name)]
         rights = self._exact(name, paths, self._nodes.reads(name), sums, tuple(sums))
         pairs = zip(ran.values, expected, rights, strict=True)
-        return found_over([self._judged(*each) for each in pairs])
+        given = [self._values.of(each) for each in self._nodes.reads(name)]
+        is_whole = all(map(_is_whole, (value, *given)))
+        return found_over([self._judged(*each, is_whole=is_whole) for each in pairs])
 
     def _exact(
         self,
@@ -297,7 +307,12 @@ class _Again:
         return list(map(as_held, found))
 
     def _judged(
-        self, actual: torch.Tensor, expected: torch.Tensor, exact: Exact | None
+        self,
+        actual: torch.Tensor,
+        expected: torch.Tensor,
+        exact: Exact | None,
+        *,
+        is_whole: bool = False,
     ) -> Difference:
         with one_torch_thread():
             found = difference(actual, expected, self._tolerances)
@@ -305,10 +320,16 @@ class _Again:
             found = beside_float64(found, actual, expected, exact, self._tolerances)
         elif exact is not None:
             found = beyond_rounding(found, actual, expected, exact, self._tolerances)
-        if found.verdict == "differ" and not self._is_differing:
+        # Integers of integers are not rounded.
+        if found.verdict == "differ" and not self._is_differing and not is_whole:
             seen = None if exact is None else against_float64(actual, expected, exact)
             return found if seen is not None and seen.decides else replace(found, matches=True)
         return found
+
+
+def _is_whole(value: Any) -> bool:
+    """Return whether all tensors in a value are of integers or booleans."""
+    return not any(each.is_floating_point() or each.is_complex() for each in tensors_in(value))
 
 
 Compared = tuple[torch.Tensor, torch.Tensor, Exact | None]

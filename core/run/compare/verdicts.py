@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -377,37 +378,49 @@ def has_structure(actual: torch.Tensor, expected: torch.Tensor) -> bool:
     gap = actual.float() - wide
     finite = gap.isfinite()
     gap, wide = gap.where(finite, 0), wide.where(finite, 0)
+    eps = torch.finfo(expected.dtype).eps
     sizes = wide.abs()
-    room = sizes + sizes.square().mean().sqrt()
-    if bool((gap.abs() > _FAR_AT_ONE * torch.finfo(expected.dtype).eps * room).any()):
+    usual = float(sizes.square().mean().sqrt())
+    if bool((gap.abs() > _FAR_AT_ONE * eps * (sizes + usual)).any()):
         return True
-    if any(_deviation(each) > _UNLIKELY for each in (gap, gap * (wide - wide.mean()))):
-        return True
-    return any(_deviation_along(gap, axis) > _UNLIKELY for axis in range(gap.ndim))
+    factors = wide - wide.mean()
+    factors /= factors.square().mean().sqrt().clamp(min=1e-30)
+    whole = [each.reshape(1, -1) for each in (gap, gap * factors)]
+    along = (gap.movedim(axis, 0).flatten(1) for axis in range(gap.ndim) if gap.ndim > 1)
+    return any(_is_shared(each, _SHARED * eps * usual) for each in itertools.chain(whole, along))
 
 
 _FAR_AT_ONE = 2.0
 """Difference of one element by rounding, in units of the last place, that is usual at most."""
 
+_SHARED = 1 / 16
+"""What the differences at an index have in common by rounding, in units of the last place.
+
+It is not 0, as roundings of equal values are equal.
+"""
+
 _UNLIKELY = 4.0
 """Standard deviations that independent roundings seldom get to."""
 
 
-def _deviation(values: torch.Tensor) -> float:
-    """Return how many standard deviations a sum is from 0, if the signs are random."""
-    squares = float(values.square().sum(dtype=torch.float64))
-    return abs(float(values.sum(dtype=torch.float64))) / math.sqrt(squares) if squares else 0.0
+def _is_shared(slices: torch.Tensor, least: float) -> bool:
+    """Return whether the differences in each slice have more in common than by chance.
 
-
-def _deviation_along(gap: torch.Tensor, axis: int) -> float:
-    """Return by how many standard deviations the sums at the indices of an axis are too large."""
-    slices = gap.movedim(axis, 0).flatten(1) if gap.ndim > 1 else gap[:, None]
-    slices = slices[(slices != 0).any(1)].double()
-    squares, count = slices.square().sum(1), (slices != 0).sum(1)
-    # Of random signs, the square of a sum is the sum of the squares on average.
-    excess = (slices.sum(1).square() / squares - 1).sum()
-    spread = (2 - 2 / count.double()).sum().sqrt()
-    return float(excess / spread) if float(spread) else 0.0
+    Args:
+        least: Root mean square of what they have in common; less is nothing.
+    """
+    length, whole = slices.shape[1], slices.numel()
+    slices = slices[(slices != 0).any(1)]
+    count = len(slices)
+    squares, sums = (each.sum(1, dtype=torch.float64) for each in (slices.square(), slices))
+    shared = float((sums.square() - squares).sum()) / length
+    if not count or shared <= least**2 * whole:
+        return False
+    # Of random signs, the square of a sum is the sum of the squares on average, and the sum of
+    # these ratios has a chi-squared distribution, whose cube root is about normal.
+    ratio = float((sums.square() / squares).mean())
+    spread = 2 / (9 * count)
+    return ratio ** (1 / 3) > 1 - spread + _UNLIKELY * math.sqrt(spread)
 
 
 def _incomparable(reason: str) -> Difference:

@@ -6,6 +6,7 @@ from typing import Literal
 
 import pytest
 import torch
+import torch.nn.functional as F
 import tvm
 from torch import nn
 
@@ -271,3 +272,21 @@ def test_weights_of_8_bits_are_read_from_their_bytes(
     name: str, tracer: Literal["fx", "export"]
 ) -> None:
     check(Bytes(getattr(torch, f"float8_{name}")), (torch.randn(16, 16),), tracer, "optimise-cpu")
+
+
+class Resampled(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            F.interpolate(x, (9, 61), mode="bilinear"),
+            F.interpolate(x, (9, 61), mode="bilinear", align_corners=True),
+            F.interpolate(x, (9, 61), mode="bicubic"),
+            F.interpolate(x, (9, 61), mode="bilinear", antialias=True),
+            F.interpolate(x[0], 61, mode="linear"),
+            F.interpolate(x[None], (2, 9, 61), mode="trilinear"),
+        )
+
+
+def test_places_between_elements_are_as_exact_as_the_elements() -> None:
+    # An error of a place is one of the sum of steep slopes.
+    steep = torch.arange(400, dtype=torch.float64).cos().view(1, 2, 5, 40) * 1e6
+    check(Resampled(), (steep,), "fx", "legalise")
