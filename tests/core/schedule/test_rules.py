@@ -560,6 +560,14 @@ OTHERS: dict[str, tuple[str, tirx.PrimFunc]] = {
     ),
     "heads": ("elementwise", te.create_prim_func([HEADS, topi.transpose(HEADS, (0, 2, 1, 3))])),
     "transpose": ("movement", te.create_prim_func([X, topi.transpose(X, (0, 2, 3, 1))])),
+    "transpose of what tiles do not divide": (
+        "movement",
+        te.create_prim_func([o := placeholder("o", 11, 29, 37), topi.transpose(o, (2, 1, 0))]),
+    ),
+    "transpose of a stack of odd rows": (
+        "movement",
+        te.create_prim_func([o := placeholder("o", 5, 16, 37), topi.transpose(o, (0, 2, 1))]),
+    ),
     "pad": ("movement", te.create_prim_func([X, topi.nn.pad(X, [0, 0, 1, 2], [0, 0, 3, 1])])),
     "side by side": (
         "movement",
