@@ -415,9 +415,10 @@ def test_rows_and_columns_that_fill_no_vector_have_several_results(operator: Any
         np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["exp", "log"])
+@pytest.mark.parametrize("name", ["exp", "log", "sigmoid", "tanh", "erf"])
 def test_arithmetic_of_float64_is_as_exact_as_torch(name: str) -> None:
     numbers = [np.linspace(-720, 720, 4000), 10.0 ** np.linspace(-307, 308, 4001)]
+    numbers.append(np.linspace(-8, 8, 4003))
     x = np.concatenate([*numbers, [np.nan, np.inf, -np.inf, 0.0, 5e-324]])
     placeholder = te.placeholder(x.shape, "float64", name="x")
     function = te.create_prim_func([placeholder, getattr(topi, name)(placeholder)])
@@ -466,7 +467,9 @@ def test_arithmetic_of_functions_is_as_exact_as_theirs(name: str) -> None:
 SPECIAL = (0.0, 1.0, 0.5, 2.5, 7.0, 2.0**24, 1e-40, 1e-30, 3e38, np.inf)
 
 
-@pytest.mark.parametrize(("name", "exact"), [("atan2", torch.atan2), ("mod", np.fmod)])
+@pytest.mark.parametrize(
+    ("name", "exact"), [("atan2", torch.atan2), ("mod", np.fmod), ("power", torch.pow)]
+)
 def test_arithmetic_of_pairs_keeps_signs_and_special_values(
     name: str, exact: Callable[..., Any]
 ) -> None:
@@ -485,7 +488,7 @@ def test_arithmetic_of_pairs_keeps_signs_and_special_values(
     with np.errstate(invalid="ignore"):
         expected = exact(*(both if name == "mod" else map(torch.from_numpy, both)))
     expected = np.asarray(expected)
-    np.testing.assert_allclose(got.numpy(), expected, rtol=6e-7 * (name == "atan2"), atol=0)
+    np.testing.assert_allclose(got.numpy(), expected, rtol=6e-7 * (name != "mod"), atol=0)
     there = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(got.numpy())[there], np.signbit(expected)[there])
 
