@@ -752,15 +752,15 @@ OWN_PASSES = (
         VECTOR_MATH,
         "s_tir",
         _(
-            "Write exp, log, erf, sigmoid, trigonometric and hyperbolic functions as arithmetic "
-            "that vectorizes.\n\nLLVM has no vector versions of them: it calls the C library for "
-            "each element. For float32, float16 and bfloat16, and exp and log of float64; "
-            "the results differ by a few units in the last place of float32. NaN stays NaN. The "
-            "sine, cosine and tangent of angles beyond 2^50 are arbitrary. It "
-            "changes TensorIR, so it belongs after LegalizeOps and FuseTIR, and before the "
-            "schedules.\n\nA function with float8 is skipped, and a note says so: TVM "
-            "computes it in float32, and its rewriting gives wrong code for values that are "
-            "bound in an expression."
+            "Write exp, log, pow, erf, sigmoid, trigonometric and hyperbolic functions as "
+            "arithmetic that vectorizes.\n\nLLVM has no vector versions of them: it calls the C "
+            "library for each element. For float32, float16 and bfloat16, and exp, log, sigmoid, "
+            "tanh and erf of float64; the results differ by a few units in the last place of "
+            "float32. NaN stays NaN. The sine, cosine and tangent of angles beyond 2^50 are "
+            "arbitrary. It changes TensorIR, so it belongs after LegalizeOps and FuseTIR, and "
+            "before the schedules.\n\nA function with float8 is skipped, and a note says so: TVM "
+            "computes it in float32, and its rewriting gives wrong code for values that are bound"
+            " in an expression."
         ),
         change=with_vector_math,
         given="leave_out",

@@ -256,8 +256,12 @@ _DOUBLE = _Format(
 )
 
 
+def _format_of(x: Any) -> _Format:
+    return _DOUBLE if str(x.ty.dtype) == "float64" else _SINGLE
+
+
 def _exp(x: Any) -> Any:
-    kind = _DOUBLE if str(x.ty.dtype) == "float64" else _SINGLE
+    kind = _format_of(x)
     parts = _LN_2_64 if kind is _DOUBLE else _LN_2
 
     def of(x: Any) -> Any:
@@ -276,7 +280,7 @@ def _exp(x: Any) -> Any:
 
 
 def _log(x: Any) -> Any:
-    kind = _DOUBLE if str(x.ty.dtype) == "float64" else _SINGLE
+    kind = _format_of(x)
     number, shift = kind.number, kind.whole(kind.mantissa)
     # Subnormal numbers have no exponent of their own.
     scale = kind.mantissa + (2 if kind is _DOUBLE else 0)
@@ -334,7 +338,8 @@ def _odd(bound: float, above: Sequence[float], below: Sequence[float]) -> Callab
 
 
 def _sigmoid(x: Any) -> Any:
-    return _number(1.0) / (_number(1.0) + _exp(_number(0.0) - x))
+    zero, one = (_format_of(x).number(each) for each in (0.0, 1.0))
+    return one / (one + _exp(zero - x))
 
 
 def _sinh(x: Any) -> Any:
@@ -359,14 +364,16 @@ def _cosh(x: Any) -> Any:
 
 
 def _size(x: Any) -> Any:
-    bits = tirx.reinterpret("int32", x) & tirx.const(0x7FFFFFFF, "int32")
-    return tirx.reinterpret("float32", bits)
+    kind = _format_of(x)
+    bits = tirx.reinterpret(kind.integer, x) & tirx.max_value(kind.integer)
+    return tirx.reinterpret(kind.dtype, bits)
 
 
 def _signed(x: Any, size: Any) -> Any:
     """Return a number of this size, which is not negative, with the sign of `x`."""
-    sign = tirx.reinterpret("int32", x) & tirx.const(-(2**31), "int32")
-    return tirx.reinterpret("float32", tirx.reinterpret("int32", size) | sign)
+    kind = _format_of(x)
+    sign = tirx.reinterpret(kind.integer, x) & tirx.min_value(kind.integer)
+    return tirx.reinterpret(kind.dtype, tirx.reinterpret(kind.integer, size) | sign)
 
 
 # Cephes, sinhf: between -1 and 1.
@@ -503,6 +510,26 @@ def _wide(x: Any) -> Any:
     return tirx.Cast("float64", x)
 
 
+def _pow(x: Any, y: Any) -> Any:
+    """Return a power by the exponential function and logarithm of float64, which are exact enough.
+
+    Of a negative number, only whole powers exist, and odd ones are negative.
+    """
+    zero, one, infinite = (_number(each) for each in (0.0, 1.0, math.inf))
+    logarithm = _bound("base", _wide(_size(x)), _log)
+    size = tirx.Cast("float32", _bound("product", _wide(y) * logarithm, _exp))
+    half = y * _number(0.5)
+    is_whole, is_half = (tirx.EQ(tirx.floor(each), each) for each in (y, half))
+    is_negative = tirx.reinterpret("int32", x) < tirx.const(0, "int32")
+    is_odd = tirx.all(is_whole, tirx.Not(is_half), is_negative)
+    value = size * tirx.Select(is_odd, _number(-1.0), one)
+    exists = tirx.any(x >= zero, is_whole, tirx.EQ(_size(x), infinite))
+    value = tirx.Select(exists, value, _number(math.nan))
+    both = tirx.all(tirx.EQ(_size(x), one), tirx.EQ(_size(y), infinite))
+    is_one = tirx.any(tirx.EQ(y, zero), tirx.EQ(x, one), both)
+    return tirx.Select(is_one, one, value)
+
+
 # Cephes, atanhf: below 1/2.
 _ATANH = (
     *(1.81740078349e-1, 8.24370301058e-2, 1.46691431730e-1),
@@ -560,7 +587,68 @@ def _arccosine(x: Any, large: Any, arc: Any) -> Any:
     return tirx.Select(large, near, _number(1.5707963267948966) - _signed(x, arc))
 
 
-_FORMS_64 = {"tirx.exp": _exp, "tirx.log": _log}
+# Cephes, tanh: between -0.625 and 0.625.
+_TANH_64 = (-9.64399179425052238628e-1, -9.92877231001918586564e1, -1.61468768441708447952e3)
+_TANH_BELOW_64 = (
+    *(1.0, 1.12811678491632931402e2, 2.23548839060100448583e3),
+    4.84406305325125486048e3,
+)
+
+
+def _tanh_64(x: Any) -> Any:
+    def of(size: Any) -> Any:
+        far = double(1.0) - double(2.0) / (_exp(double(2.0) * size) + double(1.0))
+        near = size + size * _bound("square", size * size, ratio)
+        return _signed(x, tirx.Select(size > double(0.625), far, near))
+
+    def ratio(z: Any) -> Any:
+        return z * (polynomial(z, _TANH_64) / polynomial(z, _TANH_BELOW_64))
+
+    return _bound("size", _size(x), of)
+
+
+# Cephes, erf: between -1 and 1, and what is left to 1 beyond, less the exponential function.
+_ERF_64 = (
+    *(9.60497373987051638749, 9.00260197203842689217e1, 2.23200534594684319226e3),
+    *(7.00332514112805075473e3, 5.55923013010394962768e4),
+)
+_ERF_BELOW_64 = (
+    *(1.0, 3.35617141647503099647e1, 5.21357949780152679795e2, 4.59432382970980127987e3),
+    *(2.26290000613890934246e4, 4.92673942608635921086e4),
+)
+_REST_64 = (
+    *(2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912687),
+    *(4.86371970985681366614e1, 1.96520832956077098242e2, 5.26445194995477358631e2),
+    *(9.34528527171957607540e2, 1.02755188689515710272e3, 5.57535335369399327526e2),
+)
+_REST_BELOW_64 = (
+    *(1.0, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.54937778887819891062e2),
+    *(9.75708501743205489753e2, 1.82390916687909736289e3, 2.24633760818710981792e3),
+    *(1.65666309194161350182e3, 5.57535340817727675546e2),
+)
+
+
+def _erf_64(x: Any) -> Any:
+    def of(size: Any) -> Any:
+        rest = polynomial(size, _REST_64) / polynomial(size, _REST_BELOW_64)
+        far = double(1.0) - _exp(double(0.0) - size * size) * rest
+        near = _bound("square", size * size, ratio)
+        return _signed(x, tirx.Select(size > double(1.0), far, size * near))
+
+    def ratio(z: Any) -> Any:
+        return polynomial(z, _ERF_64) / polynomial(z, _ERF_BELOW_64)
+
+    # Beyond 6, it is 1.
+    return _bound("size", _within(_size(x), 0.0, 6.0), of)
+
+
+_FORMS_64: dict[str, Callable[[Any], Any]] = {
+    "tirx.erf": _erf_64,
+    "tirx.exp": _exp,
+    "tirx.log": _log,
+    "tirx.sigmoid": _sigmoid,
+    "tirx.tanh": _tanh_64,
+}
 
 _FORMS: dict[str, Callable[..., Any]] = {
     "tirx.acos": _arc(_arccosine),
@@ -571,6 +659,7 @@ _FORMS: dict[str, Callable[..., Any]] = {
     "tirx.cos": _of_angle(_cosine_at),
     "tirx.cosh": _cosh,
     "tirx.log": _log,
+    "tirx.pow": _pow,
     "tirx.rsqrt": _rsqrt,
     "tirx.sin": _of_angle(_sine_at),
     "tirx.sinh": _sinh,

@@ -505,14 +505,17 @@ def _side(extent: int | None) -> int:
     if extent is None:
         return 0
     found = [each for each in range(_TILE // 2, _TILE + 1) if extent % each == 0]
-    return max(found, default=extent if extent <= _TILE else 0)
+    return max(found, default=min(extent, _TILE))
 
 
 def _transpose(writing: ScheduleRecorder, block: str, axis: int, machine: Machine) -> bool:
     loops = writing.loops(block)
     last = len(loops) - 1
-    rows, columns = _side(writing.extent(loops[axis])), _side(writing.extent(loops[last]))
-    if min(rows, columns) < 2:
+    extents = {each: writing.extent(loops[each]) for each in (axis, last)}
+    rows, columns = (_side(each) for each in extents.values())
+    rests = {axis: rows, last: columns}
+    rests = {each: side for each, side in rests.items() if side and (extents[each] or 0) % side}
+    if min(rows, columns) < (_TILE // 2 if rests else 2):
         return False
     why = reason("{columns} values are stored side by side", columns=columns)
     writing.split(loops[last], columns, why)
@@ -524,8 +527,23 @@ def _transpose(writing: ScheduleRecorder, block: str, axis: int, machine: Machin
     outer = [each for each in range(last + 2) if each not in (axis + 1, last + 2)]
     order = [At(block, loop=each) for each in (*outer, axis + 1, last + 2)]
     writing.reorder(tuple(order), reason("tile by tile"))
-    share(writing, writing.loops(block)[: last + 1], block, machine)
+    share(writing, writing.loops(block)[: min(rests, default=last + 1)], block, machine)
     inner = writing.loops(block)
     writing.vectorize(inner[-1], reason("a row of a tile is stored at once"))
     writing.unroll(inner[-2], reason("the tile is transposed in registers"))
+    for each, side in sorted(rests.items()):
+        block = _whole_tiles(writing, block, each - last - 3, (extents[each] or 0) // side)
     return True
+
+
+def _whole_tiles(writing: ScheduleRecorder, block: str, loop: int, count: int) -> str:
+    """Split off the last tile, which is not whole; return the block of the others."""
+    before = writing.blocks()
+    writing.do(
+        "loop_partition",
+        reason("whole tiles have a loop of their own, without a test for each element"),
+        loop=writing.loops(block)[loop],
+        factors=(count, None),
+    )
+    _both, _whole, tiles, *_rest = (each for each in writing.blocks() if each not in before)
+    return tiles

@@ -441,9 +441,10 @@ def test_rows_and_columns_that_fill_no_vector_have_several_results(operator: Any
         np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["exp", "log"])
+@pytest.mark.parametrize("name", ["exp", "log", "sigmoid", "tanh", "erf"])
 def test_arithmetic_of_float64_is_as_exact_as_torch(name: str) -> None:
     numbers = [np.linspace(-720, 720, 4000), 10.0 ** np.linspace(-307, 308, 4001)]
+    numbers.append(np.linspace(-8, 8, 4003))
     x = np.concatenate([*numbers, [np.nan, np.inf, -np.inf, 0.0, 5e-324]])
     placeholder = te.placeholder(x.shape, "float64", name="x")
     function = te.create_prim_func([placeholder, getattr(topi, name)(placeholder)])
@@ -492,7 +493,9 @@ def test_arithmetic_of_functions_is_as_exact_as_theirs(name: str) -> None:
 SPECIAL = (0.0, 1.0, 0.5, 2.5, 7.0, 2.0**24, 1e-40, 1e-30, 3e38, np.inf)
 
 
-@pytest.mark.parametrize(("name", "exact"), [("atan2", torch.atan2), ("mod", np.fmod)])
+@pytest.mark.parametrize(
+    ("name", "exact"), [("atan2", torch.atan2), ("mod", np.fmod), ("power", torch.pow)]
+)
 def test_arithmetic_of_pairs_keeps_signs_and_special_values(
     name: str, exact: Callable[..., Any]
 ) -> None:
@@ -511,7 +514,7 @@ def test_arithmetic_of_pairs_keeps_signs_and_special_values(
     with np.errstate(invalid="ignore"):
         expected = exact(*(both if name == "mod" else map(torch.from_numpy, both)))
     expected = np.asarray(expected)
-    np.testing.assert_allclose(got.numpy(), expected, rtol=6e-7 * (name == "atan2"), atol=0)
+    np.testing.assert_allclose(got.numpy(), expected, rtol=6e-7 * (name != "mod"), atol=0)
     there = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(got.numpy())[there], np.signbit(expected)[there])
 
@@ -586,6 +589,14 @@ OTHERS: dict[str, tuple[str, tirx.PrimFunc]] = {
     ),
     "heads": ("elementwise", te.create_prim_func([HEADS, topi.transpose(HEADS, (0, 2, 1, 3))])),
     "transpose": ("movement", te.create_prim_func([X, topi.transpose(X, (0, 2, 3, 1))])),
+    "transpose of what tiles do not divide": (
+        "movement",
+        te.create_prim_func([o := placeholder("o", 11, 29, 37), topi.transpose(o, (2, 1, 0))]),
+    ),
+    "transpose of a stack of odd rows": (
+        "movement",
+        te.create_prim_func([o := placeholder("o", 5, 16, 37), topi.transpose(o, (0, 2, 1))]),
+    ),
     "pad": ("movement", te.create_prim_func([X, topi.nn.pad(X, [0, 0, 1, 2], [0, 0, 3, 1])])),
     "side by side": (
         "movement",
