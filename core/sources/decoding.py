@@ -38,7 +38,7 @@ from lowerscope.core.sources.examples import (
     signature_of_model,
 )
 from lowerscope.core.sources.inputs import gather
-from lowerscope.core.sources.opened_model import OpenedModel, mentions
+from lowerscope.core.sources.opened_model import OpenedModel, mentions, version_of
 from lowerscope.core.sources.pytree import Count, Path, Places, leaves, mapped, numbers
 from lowerscope.core.sources.user_code import user_code
 
@@ -182,7 +182,7 @@ def _written(opened: OpenedModel, seed: int) -> dict[str, str]:
     assert model is not None
     before = _tensors_of(model)
     contents = {name: each.detach().clone() for name, each in before.items()}
-    versions = {name: _version(each) for name, each in before.items()}
+    versions = {name: version_of(each) for name, each in before.items()}
     step = _stepping(model)
     decoding = Decoding(opened, step, signature_of_model(step, str(opened.path)), seed)
     shared = _names_of_memory(model)
@@ -196,7 +196,7 @@ def _written(opened: OpenedModel, seed: int) -> dict[str, str]:
         changed = {
             name
             for name, each in before.items()
-            if _version(each) != versions[name] or not _is_same(each, contents[name])
+            if version_of(each) != versions[name] or not _is_same(each, contents[name])
         }
         for name, value in before.items():
             holder, key = _holder(model, name)
@@ -216,11 +216,6 @@ def _written(opened: OpenedModel, seed: int) -> dict[str, str]:
         return {}
     keys = [name.replace(".", "_") for name in names]
     return dict(zip(keys if len(set(keys)) == len(keys) else names, names, strict=True))
-
-
-def _version(tensor: torch.Tensor) -> int:
-    """Return how often a tensor was written; those of inference mode do not count."""
-    return 0 if tensor.is_inference() else tensor._version
 
 
 def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -195,6 +195,33 @@ def computes_gradients(model: torch.nn.Module) -> bool:
     return mentions(model, {"autograd", "backward", "grad"})
 
 
+def version_of(tensor: torch.Tensor) -> int:
+    """Return the number of writes into a tensor; 0 for one of inference mode, which has none."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+class InferenceMode(torch.inference_mode):
+    """Torch's inference mode, also in the body of `without_inference_mode`."""
+
+    __enter__ = torch.inference_mode.__enter__
+
+
+@contextlib.contextmanager
+def without_inference_mode() -> Iterator[None]:
+    """Let a model's ``torch.inference_mode`` be ``torch.no_grad``: its tensors count writes."""
+    own = torch.inference_mode.__enter__
+
+    def enter(self: Any) -> None:
+        self._inference_mode_context = torch.no_grad() if self.mode else contextlib.nullcontext()
+        self._inference_mode_context.__enter__()
+
+    torch.inference_mode.__enter__ = enter  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        torch.inference_mode.__enter__ = own  # type: ignore[method-assign]
+
+
 @contextlib.contextmanager
 def padding_as_in_a_run() -> Iterator[None]:
     """Let each ``nn.TransformerEncoder`` in the body give zeros for padding.
@@ -295,7 +322,7 @@ def run_mode(called: Any) -> Callable[[], AbstractContextManager[None]]:
 
     It reads the code of all modules: ask once, not at each call.
     """
-    return torch.no_grad if uses_gradients(called) else torch.inference_mode
+    return torch.no_grad if uses_gradients(called) else InferenceMode
 
 
 _WRITTEN = "is_written"

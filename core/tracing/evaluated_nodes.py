@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from lowerscope.core.sources.opened_model import version_of
 from lowerscope.core.tracing.example_run import memory_of, tensors_in
 from lowerscope.core.tracing.splitting import Selected, TorchPart
 
@@ -72,10 +73,10 @@ class EvaluatedNodes:
         if node.op == "placeholder":
             return self._inputs[sum(each.op == "placeholder" for each in self._places)].clone()
         read = [*tensors_in([interpreter.env[each] for each in node.all_input_nodes])]
-        versions = [_version(each) for each in read]
+        versions = [version_of(each) for each in read]
         value = interpreter.run_node(node)
         for tensor, version in zip(read, versions, strict=True):
-            if _version(tensor) != version:
+            if version_of(tensor) != version:
                 self._writes.append((place, memory_of(tensor)))
         return value
 
@@ -138,10 +139,6 @@ class _Same:
         return same and torch.equal(one, two)
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
 
 
 def _memory_of(values: Sequence[Any]) -> set[int]:

@@ -15,6 +15,7 @@ from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
+from lowerscope.core.sources.opened_model import version_of
 from lowerscope.core.sources.pytree import CallSpec, other_text
 from lowerscope.core.tracing.trace_errors import (
     inputs_do_not_fit,
@@ -194,7 +195,7 @@ class _Recorder(fx.Interpreter):
     def run_node(self, n: fx.Node) -> Any:
         arguments = {node: list(tensors_in(self.env[node])) for node in n.all_input_nodes}
         versions = {
-            node: [tensor._version for tensor in tensors] for node, tensors in arguments.items()
+            node: [version_of(tensor) for tensor in tensors] for node, tensors in arguments.items()
         }
         contents = [
             (tensor, tensor.clone())
@@ -216,7 +217,7 @@ class _Recorder(fx.Interpreter):
                 tensor
                 for node, tensors in arguments.items()
                 for tensor, version in zip(tensors, versions[node], strict=True)
-                if tensor._version != version
+                if version_of(tensor) != version
             ]
             changed += [tensor for tensor, before in contents if not _same_content(tensor, before)]
             if changed:

@@ -312,6 +312,57 @@ def _with_both_branches(graph_module: fx.GraphModule) -> fx.GraphModule:
     return graph_module
 
 
+_MOST_OF_LOOP = 1000
+"""Most nodes that the steps of a ``scan`` or ``map`` become."""
+
+
+def _unrolled(graph_module: fx.GraphModule) -> fx.GraphModule:
+    """Return a graph with the steps of each ``scan`` and ``map`` in it, one after the other."""
+    graph = graph_module.graph
+    for node in graph.nodes:
+        if node.target is torch.ops.higher_order.scan:
+            body, carried, given, others = node.args
+        elif node.target is torch.ops.higher_order.map_impl:
+            carried, (body, given, others) = [], node.args
+        else:
+            continue
+        name = str(body.target)
+        step = graph_module.get_submodule(name)
+        count = given[0].meta["val"].shape[0] if given else None
+        if not isinstance(step, fx.GraphModule) or not isinstance(count, int):
+            continue
+        step = _unrolled(_with_both_branches(step))
+        if count * len(step.graph.nodes) > _MOST_OF_LOOP:
+            continue
+        made: list[list[fx.Node]] = []
+        with graph.inserting_before(node):
+            for index in range(count):
+                rows = [_called(graph, torch.ops.aten.select.int, each, 0, index) for each in given]
+                results = _copied(graph, step, name, [*carried, *rows, *others])
+                carried = results[: len(carried)]
+                made.append(results[len(carried) :])
+            stacked = [
+                _called(graph, torch.ops.aten.stack.default, list(each))
+                for each in zip(*made, strict=True)
+            ]
+        for each in (*carried, *stacked):
+            each.meta.setdefault("stack_trace", node.meta.get("stack_trace"))
+        for user in list(node.users):
+            user.replace_all_uses_with([*carried, *stacked][user.args[1]])
+            graph.erase_node(user)
+        graph.erase_node(node)
+    graph.eliminate_dead_code()
+    graph_module.recompile()
+    return graph_module
+
+
+def _called(graph: fx.Graph, operator: Any, *args: Any) -> fx.Node:
+    """Return a new call of an operator, with the value that it gives for those of `args`."""
+    made = graph.call_function(operator, args)
+    made.meta["val"] = operator(*fx.node.map_arg(args, lambda each: each.meta["val"]))
+    return made
+
+
 def _is_pure(node: fx.Node) -> bool:
     """Return whether a node of a branch can be computed although the other branch is chosen."""
     if node.op == "output":
@@ -400,7 +451,7 @@ def _operators_listed_once() -> Iterator[None]:
 def _module_of(program: torch.export.ExportedProgram) -> fx.GraphModule:
     graph_module = program.module(check_guards=False)
     assert isinstance(graph_module, fx.GraphModule)
-    return _with_both_branches(graph_module)
+    return _unrolled(_with_both_branches(graph_module))
 
 
 def drop_what_is_not_read(graph_module: fx.GraphModule, *, is_functional: bool) -> tuple[Note, ...]:

@@ -21,7 +21,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import Note
 from lowerscope.core.model.texts import _, _n, enumeration
-from lowerscope.core.sources.opened_model import RandomState, is_written, mark_written, run_mode
+from lowerscope.core.sources.opened_model import (
+    RandomState,
+    is_written,
+    mark_written,
+    run_mode,
+    version_of,
+)
 from lowerscope.core.sources.pytree import (
     CallSpec,
     flattened,
@@ -251,7 +257,7 @@ def observe(
     start = RandomState.present()
     try:
         with unchanged(model) as tensors, run_mode(model)(), _Writes(model) as writes:
-            versions = [_version(each) for each in tensors]
+            versions = [version_of(each) for each in tensors]
             before = _attributes(model)
             begin = time.perf_counter()
             own = (*tensors, *model.parameters())
@@ -261,7 +267,7 @@ def observe(
             python = _generators_drawn(start)
             after = _attributes(model)
             # The tracers report or reject its changes.
-            in_place = versions != [_version(each) for each in tensors]
+            in_place = versions != [version_of(each) for each in tensors]
             changed: list[str] = []
             differs = ""
             if is_quick or _changed(before, after):
@@ -412,10 +418,6 @@ def _generators_drawn(start: RandomState) -> str:
     if not _same(now.numpy, start.numpy, _DEPTH):
         found.append("NumPy")
     return enumeration(found)
-
-
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
 
 
 def _attributes(model: torch.nn.Module) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from torch.utils import _pytree as pytree
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
+from lowerscope.core.sources.opened_model import version_of
 from lowerscope.core.sources.pytree import Nest, flattened, leaves, plain, unflattened
 from lowerscope.core.tracing.example_run import NESTED, may_fail, may_write, memory_of
 from lowerscope.core.tracing.fidelity import apart_from, unchanged
@@ -1471,7 +1472,7 @@ def _has_line(function: FunctionType, file: str, line: int) -> bool:
 def _versions(values: Any) -> list[int]:
     """Return how often each tensor of a nest has been changed in place."""
     tensors = [each for each in pytree.tree_leaves(values) if isinstance(each, torch.Tensor)]
-    return [0 if each.is_inference() else each._version for each in tensors]
+    return [version_of(each) for each in tensors]
 
 
 def _called(args: Any, kwargs: Any, module: nn.Module, is_model: bool) -> Any:

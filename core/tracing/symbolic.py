@@ -26,7 +26,7 @@ from torch.utils import _pytree as pytree
 from lowerscope.core.model.problems import is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.opened_model import without_compiling
+from lowerscope.core.sources.opened_model import version_of, without_compiling
 from lowerscope.core.sources.pytree import CallSpec, Nest, flattened, plain, unflattened
 from lowerscope.core.tracing.evaluated_nodes import EvaluatedNodes
 from lowerscope.core.tracing.example_run import may_write, memory_of, run_eagerly, tensors_in
@@ -102,17 +102,15 @@ class EagerCalls(TorchFunctionMode):
         tensors = [
             leaf
             for leaf in leaves
-            if isinstance(leaf, torch.Tensor)
-            and leaf.layout is torch.strided
-            and not leaf.is_inference()
+            if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
         ]
-        versions = [tensor._version for tensor in tensors]
+        versions = [version_of(tensor) for tensor in tensors]
         generators = [leaf for leaf in leaves if isinstance(leaf, torch.Generator)]
         state = torch.random.get_rng_state()
         result = func(*args, **(kwargs or {}))
         line = line_of_frame(sys._getframe(1), self._boundary)
         for tensor, version in zip(tensors, versions, strict=True):
-            if tensor._version != version:
+            if version_of(tensor) != version:
                 self.changes.append((tensor.untyped_storage().data_ptr(), line))
         drawn = generators or not torch.equal(state, torch.random.get_rng_state())
         made = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
@@ -200,7 +198,7 @@ def trace_symbolically(
     Raises `LowerscopeError` if the model fails on the inputs, or cannot be traced.
     """
     buffers = [name for name, _other in model.named_buffers()]
-    state = [(tensor, tensor._version) for tensor in own]
+    state = [(tensor, version_of(tensor)) for tensor in own]
     tracer = _Tracer(calling, inputs) if split is None else _SplitTracer(calling, inputs, split)
     tracer.modes = {each: each.training for each in model.modules()}
     calls = EagerCalls(trace_symbolically.__code__, split)
@@ -349,7 +347,7 @@ def _changes_in_place(
     changed = dict(calls.changes)
     for tensor, version in state:
         memory = tensor.untyped_storage().data_ptr()
-        if tensor._version != version or (memory and memory in changed):
+        if version_of(tensor) != version or (memory and memory in changed):
             name = names.get(id(tensor), _("own tensor"))
             reason = _("it changes its {get} in place", get=name)
             yield _Change(name, reason, where_of(changed.get(memory)))

@@ -23,7 +23,12 @@ from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.onnx_models import OnnxModel
-from lowerscope.core.sources.opened_model import RandomState, prepare_compiling, without_logs
+from lowerscope.core.sources.opened_model import (
+    RandomState,
+    prepare_compiling,
+    without_inference_mode,
+    without_logs,
+)
 from lowerscope.core.sources.pytree import (
     CallSpec,
     by_position,
@@ -233,7 +238,7 @@ def trace(
     calling = calling or positional_call(model, len(inputs))
     check_call(model, calling)
     prepare_compiling(model)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), without_inference_mode():
         # torch warns of its own internals: of padding copies, of deprecations.
         warnings.simplefilter("ignore")
         if isinstance(model, OnnxModel):

@@ -11,6 +11,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import cond, nn
+from torch._higher_order_ops.map import map as higher_order_map
+from torch._higher_order_ops.scan import scan
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from lowerscope.core.lowering.translator import lower
@@ -229,6 +231,25 @@ def chosen(x: torch.Tensor) -> torch.Tensor:
     return torch.cond(x.sum() > 0, positive, lambda x: x - 1, (x,)) + 1
 
 
+def scanned(x: torch.Tensor) -> Any:
+    weights = x.T @ x
+
+    def step(sums: torch.Tensor, row: torch.Tensor) -> Any:
+        sums = sums * 0.5 + row @ weights
+        return sums, sums.sin()
+
+    last, sines = scan(step, torch.zeros(4), x, dim=0)
+    return last, sines, higher_order_map(lambda row, factor: row * factor.sum(), sines, x)
+
+
+@torch.inference_mode()
+def inferring(x: torch.Tensor) -> torch.Tensor:
+    for factor in torch.arange(1, 3):
+        x = x * factor
+        x += 1
+    return x.sin()
+
+
 def sensitive(x: torch.Tensor) -> Any:
     return torch.func.jacrev(lambda row: row.sin() * row.sum())(x[0])
 
@@ -327,6 +348,8 @@ def halving(most: int) -> type[nn.Module]:
         pytest.param(Calls(force), 2, 0, id="gradient"),
         pytest.param(Calls(vectorised), 3, 0, id="vmap"),
         pytest.param(Calls(chosen), 10, 0, id="torch.cond"),
+        pytest.param(Calls(scanned), 20, 0, id="scan and map"),
+        pytest.param(Calls(inferring), 5, 0, id="inference mode"),
         pytest.param(Calls(sensitive), 3, 0, id="jacobian"),
         pytest.param(Calls(curved), 4, 0, id="hessian"),
         pytest.param(Calls(sloped), 3, 0, id="jacobians of rows"),
