@@ -394,7 +394,7 @@ _FAR_AT_ONE = 2.0
 """Difference of one element by rounding, in units of the last place, that is usual at most."""
 
 _SHARED = 1 / 16
-"""What the differences at an index have in common by rounding, in units of the last place.
+"""Common part of the differences at an index by rounding, in units of the last place.
 
 It is not 0, as roundings of equal values are equal.
 """
@@ -410,6 +410,8 @@ def _is_shared(slices: torch.Tensor, least: float) -> bool:
         least: Root mean square of what they have in common; less is nothing.
     """
     length, whole = slices.shape[1], slices.numel()
+    if not whole:
+        return False
     slices = slices[(slices != 0).any(1)]
     count = len(slices)
     squares, sums = (each.sum(1, dtype=torch.float64) for each in (slices.square(), slices))
