@@ -420,7 +420,7 @@ def _is_shared(slices: torch.Tensor, least: float) -> bool:
     # these ratios has a chi-squared distribution, whose cube root is about normal.
     ratio = float((sums.square() / squares).mean())
     spread = 2 / (9 * count)
-    return ratio ** (1 / 3) > 1 - spread + _UNLIKELY * math.sqrt(spread)
+    return math.pow(ratio, 1 / 3) > 1 - spread + _UNLIKELY * math.sqrt(spread)
 
 
 def _incomparable(reason: str) -> Difference:
