@@ -378,6 +378,8 @@ def has_structure(actual: torch.Tensor, expected: torch.Tensor) -> bool:
     gap = actual.float() - wide
     finite = gap.isfinite()
     gap, wide = gap.where(finite, 0), wide.where(finite, 0)
+    if not bool(gap.any()):
+        return False
     eps = torch.finfo(expected.dtype).eps
     sizes = wide.abs()
     usual = float(sizes.square().mean().sqrt())
