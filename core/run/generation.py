@@ -414,9 +414,11 @@ class _Generation:
         self._job.report(_("Looking for the node where token {n} differs", n=index + 1))
         found = node_runs(stages, stages.recipe, call.values, self._job, repeats=1)
         node = first_difference(found.nodes).removeprefix("fx:")
-        if node and found.kept is not None:
+        if found.kept is not None and found.kept.parts is not None:
             tolerances = stages.recipe.tolerances
-            cause = cause_of(stages, tolerances, self._job, found.kept, found.nodes, node)
+            cause = cause_of(
+                *(stages, tolerances, self._job, found.kept, found.nodes, node), is_differing=True
+            )
             node = node if cause is None else cause.node
         fault = TokenFault(token=index, entry=_entry(stages), reason=run.reason)
         traced = stages.traced

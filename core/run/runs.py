@@ -217,7 +217,10 @@ def run_all(
             for each, known in zip(sizes, times_of(before, len(sizes)), strict=True)
         ]
         # Separate and last: the timed runs must not be instrumented ones.
-        values = inputs_at(sizes[0], stages, recipe)
+        # Where a size alone differs, its nodes tell why.
+        worst = worst_of(runs)
+        shown = worst if worst.verdict.verdict in FAILING else runs[0]
+        values = inputs_at(shown.sizes, stages, recipe)
         if quick and runs[0].times.sides[0].milliseconds > SLOW_MS:
             watched = NodeRuns()
         else:
@@ -327,14 +330,16 @@ def _run_at(
     return SizedRun(sizes, side, verdict, before, predict(loaded.classes, actual, expected))
 
 
-def record_of(runs: Sequence[SizedRun], stages: Stages, built: BuiltModel) -> RunRecord:
-    """Return the record over all runs: the worst verdict, with the outputs of such a run.
-
-    Of several, it is the one with the most non-finite elements.
-    """
-    worst = min(
+def worst_of(runs: Sequence[SizedRun]) -> SizedRun:
+    """Return the run with the worst verdict; of several, that with the most non-finite elements."""
+    return min(
         runs, key=lambda run: (_WORST.index(run.verdict.verdict), -run.verdict.not_finite_count)
     )
+
+
+def record_of(runs: Sequence[SizedRun], stages: Stages, built: BuiltModel) -> RunRecord:
+    """Return the record over all runs: the worst verdict, with the outputs of that run."""
+    worst = worst_of(runs)
     verdict = worst.verdict
     at = f"{sizes_text(worst.sizes)}: " if worst.sizes and verdict.reason else ""
     module = stages.transformed.module

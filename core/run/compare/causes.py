@@ -79,25 +79,32 @@ def cause_of(
     kept: KeptRun,
     nodes: Sequence[NodeRun],
     first: str,
+    *,
+    is_differing: bool,
 ) -> Cause | None:
     """Return the node where a difference starts; ``None`` if it is not known better.
 
     Args:
         first: The first node whose value differs in the run; empty for none.
+        is_differing: Whether the outputs differ, if only in what is no value of a call.
     """
     traced = kept.traced
     assert traced is not None
     leading = names_before(traced, first)
     runs = {each.id.removeprefix("fx:"): each for each in nodes}
     suspects = [each for each in leading if each in runs and _is_suspect(kept, each)]
-    if not suspects and not first:
+    unseen: Sequence[str] = ()
+    if is_differing and not first and not suspects:
+        # No call has the value of the node.
+        unseen = [each for each in leading if each in runs and not _is_compared(kept, each)][-MOST:]
+    if not suspects and not first and not unseen:
         return None
     progress.report(_("Looking for the node where the difference starts"))
     folded = {name for name, each in runs.items() if not each.calls and each.status not in COMPARED}
-    again = _Again(stages, kept, tolerances, folded, is_differing=bool(first))
+    again = _Again(stages, kept, tolerances, folded, is_differing=is_differing)
     ratios = again.ratios(suspects, progress.check)
-    if first and first not in ratios:
-        ratios[first] = math.inf
+    for name in filter(None, (first, *unseen)):
+        ratios.setdefault(name, math.inf)
     worst = sorted(ratios, key=lambda name: -ratios[name])[:MOST]
     groups = {
         name: [each for each in leading if each in again.members(_together(runs[name]))]
@@ -106,7 +113,7 @@ def cause_of(
     }
     again.expect(groups)
     for name, members in groups.items():
-        for member in members if len(members) > 1 else ():
+        for member in members if len(members) > 1 or name in unseen else ():
             progress.check()
             found = again.translated(member)
             if found is not None and found.status == "differs":
@@ -132,6 +139,13 @@ def names_before(traced: TracedModel, first: str = "") -> list[str]:
             continue
         found.update(each.name for each in node.all_input_nodes)
     return [each.name for each in nodes if each.name in found]
+
+
+def _is_compared(kept: KeptRun, name: str) -> bool:
+    return any(
+        name in found and found[name].status in COMPARED
+        for found in (kept.found_alone, kept.in_run)
+    )
 
 
 def _is_suspect(kept: KeptRun, name: str) -> bool:

@@ -46,7 +46,7 @@ def corrected(
     kept: KeptRun | None,
     tolerances: Tolerances,
     check: Callable[[], None],
-    cause: Callable[[KeptRun, Sequence[NodeRun], str], Cause | None],
+    cause: Callable[..., Cause | None],
 ) -> tuple[RunRecord, Sequence[NodeRun]]:
     """Return a run, and its nodes, with the verdict that the nodes give it.
 
@@ -62,13 +62,14 @@ def _with_cause(
     record: RunRecord,
     nodes: Sequence[NodeRun],
     kept: KeptRun | None,
-    cause: Callable[[KeptRun, Sequence[NodeRun], str], Cause | None],
+    cause: Callable[..., Cause | None],
 ) -> tuple[RunRecord, Sequence[NodeRun]]:
     """Return a run with the node where its difference starts, if that is not told by its calls."""
     if record.verdict not in _JUDGED or kept is None or kept.parts is None:
         return record, nodes
-    name = first_difference(nodes).removeprefix("fx:") if record.verdict == "differ" else ""
-    found = cause(kept, nodes, name)
+    is_differing = record.verdict == "differ"
+    name = first_difference(nodes).removeprefix("fx:") if is_differing else ""
+    found = cause(kept, nodes, name, is_differing=is_differing)
     if found is None:
         return record, nodes
     kept.found_alone = {**kept.found_alone, **found.alone}

@@ -378,6 +378,8 @@ def has_structure(actual: torch.Tensor, expected: torch.Tensor) -> bool:
     gap = actual.float() - wide
     finite = gap.isfinite()
     gap, wide = gap.where(finite, 0), wide.where(finite, 0)
+    if not bool(gap.any()):
+        return False
     eps = torch.finfo(expected.dtype).eps
     sizes = wide.abs()
     usual = float(sizes.square().mean().sqrt())
@@ -422,7 +424,7 @@ def _is_shared(slices: torch.Tensor, least: float) -> bool:
     # these ratios has a chi-squared distribution, whose cube root is about normal.
     ratio = float((sums.square() / squares).mean())
     spread = 2 / (9 * count)
-    return bool(ratio ** (1 / 3) > 1 - spread + _UNLIKELY * math.sqrt(spread))
+    return math.pow(ratio, 1 / 3) > 1 - spread + _UNLIKELY * math.sqrt(spread)
 
 
 def _incomparable(reason: str) -> Difference:

@@ -66,6 +66,26 @@ return ((q @ k.T) / 4).masked_fill(~mask, -10000.0).softmax(-1) @ v""",
     "given(24, 16)",
 )
 
+_CHAIN = (
+    """self.a, self.b, self.c = (nn.Linear(64, 64) for _ in range(3))
+self.n, self.m = nn.LayerNorm(64), nn.LayerNorm(64)""",
+    """x = x + torch.tanh(self.a(self.n(x)))
+x = x + F.gelu(self.b(self.m(x)))
+return torch.sigmoid(self.c(x))""",
+    "given(8, 64)",
+)
+
+_PLACES = ("pass", "return x * torch.cos(torch.arange(x.shape[1]).float() / 4)", "given(4, 16)")
+
+_MEAN = ("self.layer = nn.Linear(16, 16)", "return self.layer(x).mean(0).tanh()", "given(9, 16)")
+
+_LARGEST = (
+    "pass",
+    """largest = torch.topk(x.softmax(-1), 2)[0]
+return largest / largest.sum(-1, keepdim=True)""",
+    "given(8, 16)",
+)
+
 _MODULE = """
 import operator
 
@@ -129,6 +149,33 @@ CASES = {
         _RESIDUAL,
         "float32",
         *("operator.add", "add_1", "return args[1]"),
+        (),
+    ),
+    "in the structure of rounding alone": (
+        _CHAIN,
+        "bfloat16",
+        *("nn.LayerNorm", "m", _other("eps", "5e-2")),
+        (),
+    ),
+    "in what a pass folds": (
+        _PLACES,
+        "float32",
+        *("torch.arange", "arange"),
+        'return builder.emit(relax.op.add(node.built_in(*args), relax.const(1, "int64")))',
+        (),
+    ),
+    "at one of the sizes": (
+        _MEAN,
+        "float32",
+        *("'mean'", "mean"),
+        """total = builder.emit(relax.op.sum(args[0], 0))
+    return builder.emit(relax.op.multiply(total, relax.const(1 / 9, "float32")))""",
+        (*_NAMED, "x=n,16:float32", "--sizes", "n=9,2"),
+    ),
+    "in what no call gives": (
+        _LARGEST,
+        "float32",
+        *("operator.truediv", "truediv", "return args[0]"),
         (),
     ),
     "beside a mask": (

@@ -18,6 +18,7 @@ from lowerscope.core.run.compare.verdicts import (
     PreciseRun,
     beyond_rounding,
     difference,
+    has_structure,
     judge,
     tolerance_for,
 )
@@ -285,3 +286,20 @@ def test_what_is_set_or_not_known_stays_within_the_tolerance() -> None:
     assert beyond_rounding(found, ours, theirs, exact, chosen).verdict == "match"
     unlike = Exact(right * 1.5, torch.float32)
     assert beyond_rounding(found, ours, theirs, unlike, Tolerances()).verdict == "match"
+
+
+def test_the_structure_of_a_fault_is_told_from_rounding() -> None:
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(32, 64, generator=generator)
+    eps = torch.finfo(torch.bfloat16).eps
+    theirs = values.bfloat16()
+    # What is rounded twice, as by a value in between.
+    ours = (values * (1 + eps / 2 * (torch.rand(32, 64, generator=generator) - 0.5))).bfloat16()
+    assert bool((ours != theirs).any())
+    assert not has_structure(ours, theirs)
+    assert not has_structure(ours[:0], theirs[:0])
+    element = torch.zeros(32, 64)
+    element[3, 7] = 0.06
+    column = torch.randn(64, generator=generator) * eps / 2
+    for wrong in (values * (1 - eps / 3), values + eps / 4, values + column, values + element):
+        assert has_structure(wrong.bfloat16(), theirs)
