@@ -178,6 +178,10 @@ def _divides(
     )
 
 
+def _without_indices(_b: NodeBuilder, *_args: Any, **_kwargs: Any) -> Value:
+    raise Refused(_("TVM has no indices of a pooling"))
+
+
 def _enter_max(dimensions: int) -> None:
     name = f"max_pool{dimensions}d"
 
@@ -202,6 +206,7 @@ def _enter_max(dimensions: int) -> None:
     functions = {getattr(F, name), getattr(torch, name), getattr(F, f"_{name}")}
     module = getattr(nn, f"MaxPool{dimensions}d")
     rule(*functions, getattr(aten, name).default, module, name=name)(lower)
+    rule(getattr(F, f"{name}_with_indices"), name=name)(_without_indices)
     with_indices = getattr(aten, f"{name}_with_indices", None)
     if with_indices is not None:
         rule(with_indices.default, name=name)(lower_with_indices)
@@ -251,6 +256,7 @@ def _enter_adaptive(dimensions: int) -> None:
     functions = {getattr(F, name), getattr(F, f"_{name}")}
     rule(*functions, getattr(nn, f"AdaptiveMaxPool{dimensions}d"), name=name)(maximum)
     rule(getattr(aten, name).default, name=name)(maximum_with_indices)
+    rule(getattr(F, f"{name}_with_indices"), name=name)(_without_indices)
 
 
 for _dimensions in (1, 2, 3):
