@@ -195,23 +195,29 @@ def te_fold(
             size, padding, dilation, kernel, stride, strict=True
         )
     ]
-    taps = [te.reduce_axis((0, each), name=f"k{axis}") for axis, each in enumerate(kernel)]
+    # Of a kernel without gaps, every so many taps end at an element: only these are read.
+    steps = [step if apart == 1 else 1 for step, apart in zip(stride, dilation, strict=True)]
+    over = [
+        te.reduce_axis((0, -(-each // step)), name=f"k{axis}")
+        for axis, (each, step) in enumerate(zip(kernel, steps, strict=True))
+    ]
     channels = A.shape[1] // math.prod(kernel)
 
     def value(n: Any, channel: Any, *at: Any) -> Any:
-        inside, windows = [], []
+        inside, taps, windows = [], [], []
         for axis in range(2):
-            start = at[axis] + padding[axis] - taps[axis] * dilation[axis]
+            place = at[axis] + padding[axis]
+            tap = over[axis] * steps[axis] + tirx.floormod(place, steps[axis])
+            start = place - tap * dilation[axis]
             window = tirx.floordiv(start, stride[axis])
-            inside += [
-                start >= 0,
-                window < counts[axis],
-                tirx.EQ(tirx.floormod(start, stride[axis]), 0),
-            ]
+            inside += [tap < kernel[axis], start >= 0, window < counts[axis]]
+            if steps[axis] != stride[axis]:
+                inside.append(tirx.EQ(tirx.floormod(start, stride[axis]), 0))
+            taps.append(tap)
             windows.append(window)
         row = (channel * kernel[0] + taps[0]) * kernel[1] + taps[1]
         read = A[n, row, windows[0] * counts[1] + windows[1]]
-        return te.sum(tirx.if_then_else(tirx.all(*inside), read, tirx.const(0, A.dtype)), axis=taps)
+        return te.sum(tirx.if_then_else(tirx.all(*inside), read, tirx.const(0, A.dtype)), axis=over)
 
     return te.compute((A.shape[0], channels, *size), value, name="fold")
 

@@ -338,6 +338,9 @@ def movement(writing: ScheduleRecorder, machine: Machine) -> bool:
     count = _alternating(stmt)
     if count:
         return _interleave(writing, block, count, machine)
+    period = _period(stmt)
+    if period:
+        return _repeat(writing, block, period, machine)
     parts = _parts(stmt)
     if len(parts) > 1:
         return _partition(writing, block, parts, machine)
@@ -482,6 +485,34 @@ def _interleave(writing: ScheduleRecorder, block: str, count: int, machine: Mach
         share(writing, loops[:-2], block, machine)
         row = writing.loops(block)[-1]
     writing.unroll(row, reason("each is computed by itself, without a test for each element"))
+    return True
+
+
+def _period(stmt: Any) -> int:
+    """Return the length of what is repeated in a row, as by a tile; 0 for none."""
+    row, accesses = stmt.iter_vars[-1], accesses_of(stmt)
+    if accesses is None or accesses.row([known(each.dom.extent) for each in stmt.iter_vars]):
+        # The remainder is that of a reshape, whose row is one of what it reads.
+        return 0
+    periods = {
+        known(each.b)
+        for each in nodes_in(getattr(stmt.body, "value", row.var))
+        if isinstance(each, tirx.FloorMod) and each.a.same_as(row.var)
+    }
+    period = periods.pop() if len(periods) == 1 else None
+    extent = known(row.dom.extent) or 0
+    return period if period and _RUN <= period < extent and extent % period == 0 else 0
+
+
+def _repeat(writing: ScheduleRecorder, block: str, period: int, machine: Machine) -> bool:
+    lanes = machine.lanes(str(writing.block(At(block)).writes[0].source.dtype))
+    why = reason("{count} values are repeated in a row", count=period)
+    row = writing.split(writing.loops(block)[-1], period, why)[1]
+    width = row_width(period, lanes)
+    if width:
+        row = writing.split(row, width, reason("they are copied as vectors"))[1]
+        writing.vectorize(row, reason("adjacent values are copied together"))
+    share(writing, writing.loops(block)[:-2], block, machine)
     return True
 
 

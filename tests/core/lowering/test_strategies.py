@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -185,3 +186,14 @@ def test_distances_of_many_points_are_a_product_as_in_torch(
     inputs = torch.randn(points, 4), torch.randn(5, 4)
     outcome = bench.check(Calls(torch.cdist), inputs, "fx", "high-level")
     assert ("R.matmul" in outcome.lowered.module.script()) is is_product
+
+
+def test_windows_that_are_added_are_read_only_where_they_end(bench: Any) -> None:
+    """Of 49 taps of a window, at most 9 end at an element."""
+
+    def added(x: torch.Tensor) -> torch.Tensor:
+        return F.fold(x, (11, 12), 7, stride=3, padding=3)
+
+    outcome = bench.check(Calls(added), (torch.randn(1, 98, 16),), "fx", "high-level")
+    script = outcome.lowered.module.script()
+    assert re.search(r"in T.grid\(.*T.int64\(3\), T.int64\(3\)\)", script)

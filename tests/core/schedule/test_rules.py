@@ -612,6 +612,7 @@ OTHERS: dict[str, tuple[str, tirx.PrimFunc]] = {
             [X, topi.reshape(topi.stack([X, topi.nn.relu(X)], axis=-1), (1, 12, 14, 32))]
         ),
     ),
+    "repeated": ("movement", te.create_prim_func([TABLE, topi.tile(TABLE, (2, 7))])),
     "one after the other": (
         "elementwise",
         te.create_prim_func([X, topi.concatenate([X, topi.nn.relu(X)], axis=1)]),
@@ -673,6 +674,13 @@ def test_rows_of_a_large_result_are_written_one_after_the_other(
     order = next(each for each in ruled.primitives if each.name == "reorder")
     around = [each.loop for each in order.arguments["loops"][:3]]
     assert (around != sorted(around)) is columns_first
+
+
+def test_what_is_repeated_in_a_row_is_copied_in_vectors() -> None:
+    ruled, after = made(te.create_prim_func([TABLE, topi.tile(TABLE, (1, 7))]), WIDE)
+    assert ruled.rule == "movement", ruled.reason
+    code = compile_function("tile", after, WIDE).mod.inspect_source("asm")
+    assert re.search(r"vmovu?ps.*ymm", code)
 
 
 def test_values_that_alternate_in_a_row_are_written_without_a_test() -> None:
