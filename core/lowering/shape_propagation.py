@@ -12,10 +12,7 @@ from typing import Any
 import torch
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import (  # type: ignore[attr-defined]
-    DimDynamic,
-    ShapeEnv,
-)
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.utils import _pytree as pytree
 from tvm_ffi import structural_equal
 

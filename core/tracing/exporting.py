@@ -66,7 +66,10 @@ def export(
             return torch.export.export(model, values, dynamic_shapes=shapes)
         from torch.export._trace import _export  # its import takes seconds
 
-        return _export(model, values, dynamic_shapes=shapes, strict=False, pre_dispatch=False)
+        program: torch.export.ExportedProgram = _export(
+            model, values, dynamic_shapes=shapes, strict=False, pre_dispatch=False
+        )
+        return program
 
     values = tuple(value.clone() for value in inputs)
     try:
