@@ -83,7 +83,7 @@ class LibraryFunction:
             sizes = tuple(map(int, tensors[self.inputs])) if self.sized else ()
             results = [
                 held_from(each)
-                for each in leaves(self._run(inputs, sizes))
+                for each in leaves(self.run(inputs, sizes))
                 if isinstance(each, torch.Tensor)
             ]
             if self.returns:
@@ -93,7 +93,8 @@ class LibraryFunction:
                 self._write(from_dlpack(place), result)
         return None
 
-    def _run(self, inputs: list[torch.Tensor], sizes: tuple[int, ...]) -> Any:
+    def run(self, inputs: list[torch.Tensor], sizes: tuple[int, ...]) -> Any:
+        """Call torch on its tensors and sizes."""
         args, kwargs = _filled((self.args, dict(self.kwargs)), inputs, sizes)
         return self.call(*args, **kwargs)
 

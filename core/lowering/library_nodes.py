@@ -31,11 +31,13 @@ from lowerscope.core.lowering.values import (
     EncodedTensor,
     Value,
     dtype_of,
+    extents_of,
     held_type,
     is_dtype,
     is_size,
     is_tensor,
     leaves,
+    torch_dtype,
 )
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.opened_model import uses_gradients
@@ -238,7 +240,14 @@ class LibraryNodes:
         sizes = [relax.ShapeExpr(bound.sizes)] if bound.sizes else []
         given = [*bound.tensors, *sizes]
         results = (
-            self._call_for_data(node, name, given, tensors, self._counted(node, args, kwargs))
+            self._call_for_data(
+                node,
+                name,
+                given,
+                tensors,
+                self._shapes_by_torch(node, name, bound, args),
+                self._counted(node, args, kwargs),
+            )
             if from_data
             else self._call_into(node, name, given, tensors)
         )
@@ -348,10 +357,12 @@ class LibraryNodes:
         name: str,
         tensors: list[Value],
         leaves: Sequence[Info],
+        shapes: Sequence[Sequence[Any]],
         counted: Value,
     ) -> Iterator[Value]:
         """Emit a call that returns new tensors, and name their extents that depend on data.
 
+        `shapes`: those of `_shapes_by_torch`.
         `counted`: the mask that decides about the one extent of each that does; ``None`` if there
             is none.
         """
@@ -364,7 +375,8 @@ class LibraryNodes:
             value = result if len(leaves) == 1 else self._builder.emit(result[index])
             assert leaf.shape is not None
             prefix = node.name if len(leaves) == 1 else f"{node.name}_{index}"
-            extents = self._extents(node, index, leaf.shape, prefix)
+            own = shapes[index] if len(shapes) == len(leaves) else None
+            extents = self._extents(node, index, leaf.shape, prefix, own)
             if counted is not None:
                 extents = self._with_count(node, index, extents, counted)
             # The parts of a complex number have a known extent.
@@ -372,8 +384,37 @@ class LibraryNodes:
             matched = self._builder.match_cast(value, relax.TensorType(whole, dtype))
             yield _as_held(matched, leaf)
 
+    def _shapes_by_torch(
+        self, node: fx.Node, name: str, bound: BoundCall, args: tuple[Any, ...]
+    ) -> list[list[Any]]:
+        """Return the shapes of a call's tensors, with the extents of its arguments in them.
+
+        They follow from torch's functions for tensors without values. An extent that is no number
+        and none of theirs is ``None``; without shapes, all are unknown.
+        """
+        called = type(self._modules[str(node.target)]) if node.op == "call_module" else node.target
+        of_torch = str(getattr(called, "__module__", None) or "torch").startswith(_OF_TORCH)
+        if not of_torch or has_shape_from_data(node, self._modules, args, _is_mask, is_tensor):
+            return []
+        types = [each.ty for each in bound.tensors]
+        if not all(isinstance(each.shape, relax.ShapeExpr) for each in types):
+            return []
+        # Imported here since it takes seconds, and few models need it.
+        from lowerscope.core.lowering.shape_propagation import shapes_of
+
+        return shapes_of(
+            self.functions.by_name[name].run,
+            [(extents_of(each.shape), torch_dtype(str(each.dtype.dtype))) for each in types],
+            bound.sizes,
+        )
+
     def _extents(
-        self, node: fx.Node, index: int, shape: Sequence[int | str], prefix: str
+        self,
+        node: fx.Node,
+        index: int,
+        shape: Sequence[int | str],
+        prefix: str,
+        own: Sequence[Any] | None,
     ) -> list[Any]:
         """Return the extents of one tensor of a node: numbers, or variables known when it runs."""
         dimensions = self._builder.dimensions
@@ -388,6 +429,10 @@ class LibraryNodes:
             if symbolic is not None:
                 of_symbol = dimensions.extent(symbolic[axis])
                 known = dimensions.of_data(name, symbolic[axis]) if of_symbol is None else of_symbol
+            elif own is not None and is_size(own[axis]):
+                known = own[axis]
+            elif own is not None and own[axis] == size and not (varies and varies[index][axis]):
+                pass
             elif varies is None or varies[index][axis] or known is None:
                 known = dimensions.of_data(name)
             found.append(known)
@@ -426,6 +471,10 @@ class LibraryNodes:
                 return [*extents[:axis], count, *extents[axis + 1 :]]
         self._counts.append((counted, extents[axis]))
         return extents
+
+
+_OF_TORCH = ("torch", "_operator")
+"""Modules whose functions compute shapes without values."""
 
 
 def _have_same_shape(one: Value, other: Value) -> bool:

@@ -212,7 +212,10 @@ def without_inference_mode() -> Iterator[None]:
     own = torch.inference_mode.__enter__
 
     def enter(self: Any) -> None:
-        self._inference_mode_context = torch.no_grad() if self.mode else contextlib.nullcontext()
+        if not self.mode:
+            own(self)
+            return
+        self._inference_mode_context = torch.no_grad()
         self._inference_mode_context.__enter__()
 
     torch.inference_mode.__enter__ = enter  # type: ignore[method-assign]

@@ -151,11 +151,16 @@ def _numbers(nodes: Sequence[fx.Node], values: Mapping[str, NodeInfo]) -> list[f
             sparse.add(node)
     for node in nodes:
         info = values.get(node.name)
-        if info is None or not node.op.startswith("call") or not _has_number(info):
+        sources = node.all_input_nodes
+        if info is None or not node.op.startswith("call"):
+            continue
+        # A shape is passed by its numbers, unless one of them depends on data.
+        if not _has_number(info) and (
+            _has_tensor(info) or not any(map(found.__contains__, sources))
+        ):
             continue
         if info.layout and node not in sparse:
             continue
-        sources = node.all_input_nodes
         if _is_of_shape(node) and not any(each in found for each in sources):
             continue
         is_part = node.op == "call_module"

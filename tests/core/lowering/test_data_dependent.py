@@ -201,6 +201,19 @@ def placed(x: torch.Tensor) -> torch.Tensor:
     return torch.stack([x.T[each].squeeze(0) * 2 for each in (places[0], places[1])])
 
 
+def sized(x: torch.Tensor) -> torch.Tensor:
+    count = int((x > 0).sum()) + 1
+    size = (*x.size()[:0], count, *x.size()[1:])
+    places = torch.zeros(x.shape[0], dtype=torch.int64)
+    return x.new_zeros(size).index_add_(0, places, x)[0].exp() + x
+
+
+def moved(x: torch.Tensor) -> Any:
+    rows = x[x[:, 0] > 0]
+    found = torch.nextafter(rows, rows * 2)
+    return found @ torch.ones(4, 3) + 1, found + rows
+
+
 def counted(x: torch.Tensor) -> Any:
     y = x * 2
     count = int(x.sum())
@@ -342,6 +355,8 @@ def halving(most: int) -> type[nn.Module]:
         pytest.param(Calls(lambda x: x * x.sum().item()), 1, 1, id="item"),
         pytest.param(Calls(counted), 1, 1, id="a number as output"),
         pytest.param(Calls(sorted_by_numpy), 2, 1, id="numpy"),
+        pytest.param(Calls(moved), 5, 2, id="shapes by torch"),
+        pytest.param(Calls(sized), 2, 3, id="shape with a number of data"),
         pytest.param(Calls(added_by_numpy), 4, 2, id="one row of data"),
         pytest.param(Calls(placed), 8, 1, id="places"),
         pytest.param(Calls(by_distribution), 8, 0, id="distributions"),
