@@ -33,7 +33,7 @@ from lowerscope.core.model.queries import (
     SnapshotQuery,
     TextQuery,
 )
-from lowerscope.core.model.recipe import Recipe, Source, with_tuned
+from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe, Source, with_tuned
 from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.run.execution import Execution
@@ -229,6 +229,34 @@ def speed() -> Iterator[Figure]:
             note += f"; {untuned} functions not tuned" if way == "tuned" else ""
             times = [ours.milliseconds], [torchs.milliseconds]
             yield Figure(f"{name}, {way}", *times, "torch", goal, note)
+
+
+NAMED_SHAPES: dict[str, tuple[int | str, ...]] = {
+    "transformer_block": (1, "length", 256),
+    "resnet18": ("batch", 3, 224, 224),
+}
+"""By sample: the shape of its input with a named size."""
+
+
+@benchmark("named")
+def named() -> Iterator[Figure]:
+    """Measure models of which one build runs at any size, beside torch at three sizes."""
+    steps = find_pipeline("optimise-cpu").steps
+    for name, shape in NAMED_SHAPES.items():
+        size = next(each for each in shape if isinstance(each, str))
+        sizes = (1, 2, 4) if size == "batch" else (1, 32, 200)
+        recipe = sample(
+            name,
+            target="native",
+            inputs=(InputSpec(name="x", shape=shape, dtype="float32"),),
+            dimensions=(Dimension(name=size, low=1, high=sizes[-1], sizes=sizes),),
+        )
+        record = Pipeline().answer(RunQuery(with_pipeline(recipe, steps)))
+        for run in record.sizes:
+            assert run.verdict == "match", run.reason
+            assert run.torch_ms is not None
+            title = f"{name}, {size} {run.sizes[size]}"
+            yield Figure(title, [run.tvm_ms], [run.torch_ms], "torch", 1.0)
 
 
 Functions = dict[str, FunctionText]
