@@ -147,3 +147,16 @@ def test_the_program_that_reproduces_it_has_the_instruction(tmp_path: Path) -> N
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "matches torch" in done.stdout
+
+
+def test_the_program_of_a_schedule_registers_the_instruction(tmp_path: Path) -> None:
+    recipe_of(tmp_path, SERVER)
+    arguments = ["--pipeline", "optimise-cpu", "--target", SERVER, "--what", "schedule"]
+    assert main(["export", str(tmp_path / "net.py"), *arguments, "--output", str(tmp_path)]) == 0
+    programs = [each for each in tmp_path.glob("schedules/*.py") if "dot_16x2" in each.read_text()]
+    assert len(programs) == 2
+    code = (
+        "import runpy, sys; from tvm.s_tir import TensorIntrin; "
+        "runpy.run_path(sys.argv[1]); TensorIntrin.get('dot_16x2_bf16')"
+    )
+    subprocess.run([sys.executable, "-c", code, str(programs[0])], check=True)
