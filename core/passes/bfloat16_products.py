@@ -50,7 +50,7 @@ def narrow_factors(function: relax.Function) -> Mapping[relax.Var, tuple[Any, An
     or ``None``. What is computed from constants alone is one as well: FoldConstant makes it so.
     """
     values: dict[Any, Any] = {}
-    constants = set()
+    constants: set[Any] = set()
     for binding in (each for block in function.body.blocks for each in block.bindings):
         if isinstance(binding, relax.VarBinding):
             values[binding.var] = binding.value
@@ -59,7 +59,7 @@ def narrow_factors(function: relax.Function) -> Mapping[relax.Var, tuple[Any, An
 
     def narrow(value: Any) -> Any:
         """Return the bfloat16 that a value is the float32 of; ``None`` if it is not."""
-        cast = values.get(value)
+        cast: Any = values.get(value)
         is_narrow = _calls(cast, "relax.astype") and str(cast.args[0].ty.dtype) == "bfloat16"
         return cast.args[0] if is_narrow and str(cast.ty.dtype) == "float32" else None
 
