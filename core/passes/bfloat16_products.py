@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import tvm
-from tvm import ir, relax
+from tvm import ir, relax, tirx
 
 MULTIPLY_BFLOAT16 = "MultiplyBfloat16"
 
@@ -43,38 +43,46 @@ def can_multiply() -> bool:
     return target is not None and bool(has("avx512bf16", target))
 
 
-def narrow_factors(function: relax.Function) -> Mapping[relax.Var, tuple[Any, Any, bool]]:
-    """Return the factors in bfloat16 of the products whose second one is a constant.
+def narrow_factors(function: relax.Function) -> Mapping[relax.Var, tuple[Any, Any, Any]]:
+    """Return the factors in bfloat16 of the products whose second one alone is a constant.
 
-    By the variables of the products. The third value is whether the second factor is transposed.
+    By the variables of the products. The third value is the call that transposes the second factor,
+    or ``None``. What is computed from constants alone is one as well: FoldConstant makes it so.
     """
-    values = {
-        each.var: each.value
-        for block in function.body.blocks
-        for each in block.bindings
-        if isinstance(each, relax.VarBinding)
-    }
+    values: dict[Any, Any] = {}
+    constants: set[Any] = set()
+    for binding in (each for block in function.body.blocks for each in block.bindings):
+        if isinstance(binding, relax.VarBinding):
+            values[binding.var] = binding.value
+            if constants.issuperset(relax.analysis.free_vars(binding.value)):
+                constants.add(binding.var)
 
     def narrow(value: Any) -> Any:
         """Return the bfloat16 that a value is the float32 of; ``None`` if it is not."""
-        cast: Any = values.get(value) if isinstance(value, relax.Var) else None
+        cast: Any = values.get(value)
         is_narrow = _calls(cast, "relax.astype") and str(cast.args[0].ty.dtype) == "bfloat16"
         return cast.args[0] if is_narrow and str(cast.ty.dtype) == "float32" else None
+
+    def is_constant(value: Any) -> bool:
+        return isinstance(value, ir.GenericConst) or value in constants
 
     found = {}
     for variable, value in values.items():
         if not _calls(value, "relax.matmul"):
             continue
         first, second = value.args
-        transpose: Any = values.get(second) if isinstance(second, relax.Var) else None
-        is_transposed = _calls(transpose, "relax.permute_dims") and transpose.args[0].ty.ndim == 2
-        weights = narrow(transpose.args[0] if is_transposed else second)
-        data = narrow(first)
-        if data is None or not isinstance(weights, ir.GenericConst) or weights.ty.ndim != 2:
+        transpose, matrix = None, second
+        if _calls(values.get(second), "relax.permute_dims"):
+            transpose = values[second]
+            matrix = transpose.args[0]
+        data, weights = narrow(first), narrow(matrix)
+        # FoldConstant compiles products of constants for a processor without the instruction.
+        if data is None or is_constant(data) or not is_constant(weights):
             continue
-        summed, sums = (int(each) for each in second.ty.shape)
-        if summed % 2 == 0 and sums % _LANES == 0:
-            found[variable] = data, weights, is_transposed
+        extents = second.ty.shape.values if second.ty.ndim == 2 else ()
+        sizes = [int(each) for each in extents if isinstance(each, tirx.IntImm)]
+        if len(sizes) == 2 and sizes[0] % 2 == 0 and sizes[1] % _LANES == 0:
+            found[variable] = data, weights, transpose
     return found
 
 
@@ -84,7 +92,7 @@ def _calls(value: Any, operator: str) -> bool:
 
 def _changed(
     function: relax.Function,
-    factors: Mapping[relax.Var, tuple[Any, Any, bool]],
+    factors: Mapping[relax.Var, tuple[Any, Any, Any]],
     builder: relax.BlockBuilder,
 ) -> relax.Function:
     blocks = []
@@ -92,11 +100,12 @@ def _changed(
         bindings: list[Any] = []
         for binding in block.bindings:
             if binding.var in factors:
-                data, weights, is_transposed = factors[binding.var]
-                if is_transposed:
-                    transpose = builder.normalize(relax.op.permute_dims(weights))
-                    weights = relax.Var("weights", transpose.ty)
-                    bindings.append(relax.VarBinding(weights, transpose))
+                data, weights, transpose = factors[binding.var]
+                if transpose is not None:
+                    axes = transpose.attrs.axes
+                    turned = builder.normalize(relax.op.permute_dims(weights, axes))
+                    weights = relax.Var("weights", turned.ty)
+                    bindings.append(relax.VarBinding(weights, turned))
                 made = builder.normalize(relax.op.matmul(data, weights, "float32"))
                 binding = relax.VarBinding(binding.var, made)
             bindings.append(binding)

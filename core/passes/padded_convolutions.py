@@ -2,9 +2,8 @@
 
 Filters are the lanes of the registers of a convolution, and several values of a row use each vector
 of weights that is read. Where the number of filters is no multiple of the lanes, filters of zeros
-are added to the weights; where the length of a row has no divisor for a tile, or a name, the row
-gets longer.
-What these compute is left out of the result.
+are added to the weights; where the length of a row has no divisor for a tile, or is named, the row
+gets longer. What these compute is left out of the result.
 """
 
 from __future__ import annotations

@@ -508,7 +508,7 @@ def _in_pairs(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> bool
         and (dtypes, found.dtype, tile.lanes) == ({"bfloat16"}, "float32", _BFLOAT16_LANES)
         and len(found.reduced) == 1
         and found.reduced[0] % _PAIR == 0
-        and [len(plain) for plain in found.plain][tile.packed] == 2
+        and len(found.plain[tile.packed]) == 2
         and found.plain[1 - tile.packed][-1] == len(found.spatial)
     )
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 import tvm
 
@@ -36,6 +37,28 @@ class Net(nn.Module):
 torch.manual_seed(0)
 model = Net().eval().bfloat16()
 example_inputs = (torch.randn(2, ROWS, 64).bfloat16(),)
+"""
+
+OF_CONSTANTS = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.both = nn.Parameter(torch.randn(64, 64))
+        self.start = nn.Parameter(torch.randn(12, 64))
+
+    def forward(self, x):
+        first, second = self.both.chunk(2)
+        start = self.start.chunk(2)[0]
+        return nn.functional.linear(x, first) @ first, x @ second.T, start @ self.both + x
+
+
+torch.manual_seed(0)
+model = Net().eval().bfloat16()
+example_inputs = (torch.randn(6, 64).bfloat16(),)
 """
 
 SERVER = '{"kind": "llvm", "mcpu": "sapphirerapids", "num-cores": 2}'
@@ -76,6 +99,22 @@ def test_without_the_instruction_products_are_in_float32(tmp_path: Path) -> None
     assert "avx512bf16" in unmet.text
 
 
+def test_what_is_computed_from_constants_alone_is_one(tmp_path: Path) -> None:
+    recipe = recipe_of(tmp_path, SERVER)
+    (tmp_path / "net.py").write_text(OF_CONSTANTS, encoding="utf-8")
+    stages = Pipeline().stages(recipe)
+    (run,) = (each for each in stages.transformed.runs if each.name == "MultiplyBfloat16")
+    assert run.after is not None
+    # Not the product of two constants: FoldConstant computes it, and has no such instruction.
+    assert run.after.script().count('out_dtype="float32"') == 3
+    # Two of the products are one function.
+    text = stages.transformed.module.script(show_meta=False)
+    assert text.count('"dot_16x2_bf16"') == 2
+    if HAS_INSTRUCTION:
+        native = msgspec.structs.replace(recipe, target="native")
+        assert Pipeline().answer(RunQuery(native)).verdict == "match"
+
+
 @needs_instruction
 @pytest.mark.parametrize("rows", [1, 12, 29])
 def test_values_are_those_of_torch(tmp_path: Path, rows: int) -> None:
@@ -108,3 +147,16 @@ def test_the_program_that_reproduces_it_has_the_instruction(tmp_path: Path) -> N
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "matches torch" in done.stdout
+
+
+def test_the_program_of_a_schedule_registers_the_instruction(tmp_path: Path) -> None:
+    recipe_of(tmp_path, SERVER)
+    arguments = ["--pipeline", "optimise-cpu", "--target", SERVER, "--what", "schedule"]
+    assert main(["export", str(tmp_path / "net.py"), *arguments, "--output", str(tmp_path)]) == 0
+    programs = [each for each in tmp_path.glob("schedules/*.py") if "dot_16x2" in each.read_text()]
+    assert len(programs) == 2
+    code = (
+        "import runpy, sys; from tvm.s_tir import TensorIntrin; "
+        "runpy.run_path(sys.argv[1]); TensorIntrin.get('dot_16x2_bf16')"
+    )
+    subprocess.run([sys.executable, "-c", code, str(programs[0])], check=True)

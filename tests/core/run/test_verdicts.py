@@ -116,6 +116,12 @@ def test_an_output_without_a_finite_value_is_inconclusive(
     assert bool(found.reason) == (verdict != "match" or not_finite > 0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_an_output_without_elements_is_inconclusive(dtype: torch.dtype) -> None:
+    empty = torch.empty(0, 48, dtype=dtype)
+    assert judge([empty], [empty], CHOSEN).verdict == "inconclusive"
+
+
 BEYOND = torch.tensor([1.0, -2.0, 4.0, 0.0], dtype=torch.float64)
 """The model's outputs in float64."""
 
