@@ -34,6 +34,8 @@ from lowerscope.core.passes.recording import (
     pass_labels,
     record_of,
 )
+from lowerscope.core.schedule.bfloat16_dot import BFLOAT16_DOT
+from lowerscope.core.schedule.block_primitives import intrinsics
 
 
 @dataclass(frozen=True)
@@ -109,32 +111,34 @@ def _codegen(module: tvm.IRModule, target: tvm.target.Target) -> Any:
     """
     # Those that are alike have similar names, and are spread over the threads.
     functions = sorted(module.functions_items(), key=lambda each: str(each[0].name_hint))
-    if any(_calls(each, module) for _name, each in functions):
+    called = {name for _variable, each in functions for name in _called(each)}
+    if BFLOAT16_DOT in called and BFLOAT16_DOT not in intrinsics(target):
+        # LLVM would end the process.
+        raise ValueError(_("the target has no instruction {name}", name=BFLOAT16_DOT))
+    is_alone = "cl-opt" in target.attrs
+    if called.intersection(str(each.name_hint) for each, _function in functions):
         parts = [module]
     else:
         apart = [each for each in functions if _NO_ALIAS in (each[1].attrs or {})]
-        count = 1 if "cl-opt" in target.attrs else min(MACHINE, len(apart) // _FEWEST) or 1
         rest = [each for each in functions if _NO_ALIAS not in (each[1].attrs or {})]
+        count = 1 if is_alone else min(MACHINE, len(apart) // _FEWEST) or 1
         groups = [each for each in (*(apart[at::count] for at in range(count)), rest) if each]
         parts = [tvm.IRModule(dict(each), attrs=module.attrs) for each in groups]
-    workers = 1 if "cl-opt" in target.attrs else len(parts)
-    with _LLVM, ThreadPoolExecutor(workers) as threads:
+    with _LLVM, ThreadPoolExecutor(1 if is_alone else len(parts)) as threads:
         first, *others = threads.map(lambda each: _TVM(each, target), parts)
     for each in others:
         first.import_module(each)
     return first
 
 
-def _calls(function: tirx.PrimFunc, module: tvm.IRModule) -> bool:
-    """Return whether a function calls another of its module, which LLVM then links to it."""
-    names = {str(each.name_hint) for each in module.get_global_vars()}
+def _called(function: tirx.PrimFunc) -> Iterator[str]:
+    """Yield the names of what a function calls; LLVM links it to those of its module."""
     for call in collected(function.body, tvm.ir.Call):
         by_name = call.args[0] if call.args else None
         if isinstance(call.op, tvm.ir.GlobalVar):
-            return True
-        if isinstance(by_name, tvm.ir.StringImm) and str(by_name.value) in names:
-            return True
-    return False
+            yield str(call.op.name_hint)
+        elif isinstance(by_name, tvm.ir.StringImm):
+            yield str(by_name.value)
 
 
 tvm.register_global_func(_CODEGEN, _codegen, override=True)

@@ -10,9 +10,11 @@ import msgspec
 import pytest
 import tvm
 
+from lowerscope.core.build.build import build
 from lowerscope.core.build.targets import make_target
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe, Source
 from lowerscope.core.stages import Pipeline
@@ -113,6 +115,14 @@ def test_what_is_computed_from_constants_alone_is_one(tmp_path: Path) -> None:
     if HAS_INSTRUCTION:
         native = msgspec.structs.replace(recipe, target="native")
         assert Pipeline().answer(RunQuery(native)).verdict == "match"
+
+
+def test_a_target_without_the_instruction_is_an_error_and_no_end_of_the_process(
+    tmp_path: Path,
+) -> None:
+    stages = Pipeline().stages(recipe_of(tmp_path, SERVER))
+    with pytest.raises(LowerscopeError, match="has no instruction dot_16x2_bf16"):
+        build(stages.transformed.module, make_target("llvm", 1))
 
 
 @needs_instruction
