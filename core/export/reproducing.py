@@ -475,9 +475,8 @@ def steps_values(stages: Stages, recipe: Recipe, taken: Identifiers) -> dict[str
                 function = each.schedule.function
                 named[function] = taken.take(f"schedule_{function}")
                 schedules[named[function]] = function, each.lines()
-                if any(BFLOAT16_DOT in line for line in each.lines()):
-                    register = _embedded((bfloat16_dot, "register"), embedded)
-                    lines[:] = [f"{register}()"]
+            if any(BFLOAT16_DOT in line for name in named.values() for line in schedules[name][1]):
+                lines.append(f"{_embedded((bfloat16_dot, 'register'), embedded)}()")
             lines += _scheduling(step, named)
             continue
         found = find(step.name, stages.passes, step.name)
