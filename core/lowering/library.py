@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,7 +87,8 @@ class LibraryFunction:
                 if isinstance(each, torch.Tensor)
             ]
             if self.returns:
-                values = [_to_tvm(each, inputs) for each in results]
+                memory = {each.untyped_storage().data_ptr() for each in inputs}
+                values = [_to_tvm(each, memory) for each in results]
                 return values[0] if len(values) == 1 else values
             for place, result in zip(tensors[self.inputs + self.sized :], results, strict=True):
                 self._write(from_dlpack(place), result)
@@ -209,10 +210,12 @@ def _filled(value: Any, inputs: list[torch.Tensor], sizes: tuple[int, ...]) -> A
     return value
 
 
-def _to_tvm(result: torch.Tensor, inputs: list[torch.Tensor]) -> tvm.runtime.Tensor:
-    """Return `result` as a tensor of its own, which the virtual machine may keep."""
-    storage = result.untyped_storage().data_ptr()
-    shared = any(each.untyped_storage().data_ptr() == storage for each in inputs)
+def _to_tvm(result: torch.Tensor, memory: Set[int]) -> tvm.runtime.Tensor:
+    """Return `result` as a tensor of its own, which the virtual machine may keep.
+
+    `memory`: the addresses of its inputs' memory.
+    """
+    shared = result.untyped_storage().data_ptr() in memory
     if shared or not result.is_contiguous() or result.numel() == 0 or result.data_ptr() % 64:
         result = result.clone(memory_format=torch.contiguous_format)
     return tvm.runtime.from_dlpack(result)

@@ -78,6 +78,7 @@ class ModuleCall:
         for buffer in module.buffers():
             memory[id(buffer)] = buffer.detach().to("meta")
         self.module = copy.deepcopy(module, memory)
+        self._places = list(_places(self.module))
         if uses_gradients(module):
             self.trained = frozenset(
                 name for name, each in module.named_parameters() if each.requires_grad
@@ -91,7 +92,25 @@ class ModuleCall:
             name: each.detach().requires_grad_() if name in self.trained else each
             for name, each in tensors.items()
         }
-        return torch.func.functional_call(self.module, tensors, args, kwargs)
+        # As torch.func.functional_call, which looks for the places and for tied tensors each time.
+        empty = [held[key] for held, key, _name in self._places]
+        for held, key, name in self._places:
+            held[key] = tensors[name]
+        try:
+            return self.module(*args, **kwargs)
+        finally:
+            for (held, key, _name), each in zip(self._places, empty, strict=True):
+                held[key] = each
+
+
+def _places(module: nn.Module) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Yield each place of a parameter or buffer: dict, key, and the name in `tensors_of`."""
+    names = {id(each): name for name, each in tensors_of(module).items()}
+    for each in module.modules():
+        for held in (each._parameters, each._buffers):
+            for key, tensor in held.items():
+                if tensor is not None:
+                    yield held, key, names[id(tensor)]
 
 
 def takes_tensors(module: nn.Module) -> bool:

@@ -27,6 +27,9 @@ Path = tuple[Key, ...]
 
 _NOT_IN_NAMES = re.compile(r"\W+")
 
+_COMMON_LEAVES = frozenset((torch.Tensor, torch.nn.Parameter, bool, int, float, str, type(None)))
+"""Types of most leaves, which need no closer look."""
+
 
 Around = Mapping[int, Any]
 """The objects around a value by id: a reference back to one of them is no member."""
@@ -34,6 +37,8 @@ Around = Mapping[int, Any]
 
 def members(value: Any, around: Around | None = None) -> list[tuple[Key, Any]] | None:
     """Return keys and values of the members of a nest; ``None`` for anything else."""
+    if type(value) in _COMMON_LEAVES:
+        return None
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return list(zip(value._fields, value, strict=True))
     if isinstance(value, SparseTensor):

@@ -95,6 +95,8 @@ def kept_state(
 def apart_from(state: Iterable[torch.Tensor], result: Any) -> Any:
     """Return a result with copies in place of the tensors whose memory is to be restored."""
     memory = {_memory(each) for each in state if each.layout is torch.strided}
+    if not memory:
+        return result
 
     def is_own(value: Any) -> bool:
         is_plain = isinstance(value, torch.Tensor) and value.layout is torch.strided

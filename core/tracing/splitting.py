@@ -441,13 +441,16 @@ class TorchPart(nn.Module):
     @contextmanager
     def _in_modes(self) -> Iterator[None]:
         before = [(each, each.training) for _path, each in self._held_modules()]
+        # Setting an attribute of a module is slow.
         for path, each in self._held_modules():
-            each.training = self.modes.get(path, each.training)
+            if each.training != self.modes.get(path, each.training):
+                each.training = self.modes[path]
         try:
             yield
         finally:
             for each, mode in before:
-                each.training = mode
+                if each.training != mode:
+                    each.training = mode
 
     @property
     def values(self) -> Mapping[str, Any]:
