@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,15 +68,17 @@ class LibraryFunction:
     sized: bool = False
 
     @cached_property
+    def _filled(self) -> Filler:
+        return _filler((self.args, dict(self.kwargs)))
+
+    @cached_property
     def _mode(self) -> Callable[[], AbstractContextManager[None]]:
         return run_mode(getattr(self.call, "module", None))
 
     def __call__(self, *tensors: Any) -> Any:
         """Run torch on tensors of the virtual machine."""
-        with self._mode(), warnings.catch_warnings():
-            # torch's warnings of the model's calls were shown when it was traced.
-            warnings.simplefilter("ignore")
-            inputs = [from_dlpack(each) for each in tensors[: self.inputs]]
+        with self._mode():
+            inputs = [_to_torch(each) for each in tensors[: self.inputs]]
             if self.copies:
                 inputs = [each.clone() for each in inputs]
             sizes = tuple(map(int, tensors[self.inputs])) if self.sized else ()
@@ -91,12 +92,12 @@ class LibraryFunction:
                 values = [_to_tvm(each, memory) for each in results]
                 return values[0] if len(values) == 1 else values
             for place, result in zip(tensors[self.inputs + self.sized :], results, strict=True):
-                self._write(from_dlpack(place), result)
+                self._write(_to_torch(place), result)
         return None
 
     def run(self, inputs: list[torch.Tensor], sizes: tuple[int, ...]) -> Any:
         """Call torch on its tensors and sizes."""
-        args, kwargs = _filled((self.args, dict(self.kwargs)), inputs, sizes)
+        args, kwargs = self._filled(inputs, sizes)
         return self.call(*args, **kwargs)
 
     def _write(self, place: torch.Tensor, result: torch.Tensor) -> None:
@@ -192,22 +193,40 @@ _PLAIN = (
 )
 
 
-def _filled(value: Any, inputs: list[torch.Tensor], sizes: tuple[int, ...]) -> Any:
-    """Return `value` with every `Argument` and `Size` replaced by its tensor or number."""
+Filler = Callable[[list[torch.Tensor], tuple[int, ...]], Any]
+"""Returns the value of a call on its tensors and sizes."""
+
+
+def _filler(value: Any) -> Filler:
+    """Return what replaces every `Argument` and `Size` in `value` by its tensor or number."""
     if isinstance(value, Argument):
-        return held_as(inputs[value.index], value.dtype) if value.dtype else inputs[value.index]
+        index, dtype = value.index, value.dtype
+        if dtype:
+            return lambda inputs, _sizes: held_as(inputs[index], dtype)
+        return lambda inputs, _sizes: inputs[index]
     if isinstance(value, Size):
-        return sizes[value.index]
+        place = value.index
+        return lambda _inputs, sizes: sizes[place]
     if isinstance(value, tuple) and hasattr(value, "_make"):
-        return value._make(_filled(each, inputs, sizes) for each in value)
+        return _filler_of(value, value._make)
     if type(value) in (tuple, list):
-        return type(value)(_filled(each, inputs, sizes) for each in value)
+        return _filler_of(value, type(value))
     if type(value) is dict:
-        return {key: _filled(each, inputs, sizes) for key, each in value.items()}
+        return _filler_of(value.values(), lambda made: dict(zip(value, made, strict=True)))
     if isinstance(value, slice):
-        parts = (value.start, value.stop, value.step)
-        return slice(*(_filled(each, inputs, sizes) for each in parts))
-    return value
+        return _filler_of((value.start, value.stop, value.step), lambda made: slice(*made))
+    return lambda _inputs, _sizes: value
+
+
+def _filler_of(parts: Iterable[Any], make: Callable[[list[Any]], Any]) -> Filler:
+    fillers = [_filler(each) for each in parts]
+    return lambda inputs, sizes: make([fill(inputs, sizes) for fill in fillers])
+
+
+def _to_torch(tensor: tvm.runtime.Tensor) -> torch.Tensor:
+    """Return a tensor of torch on the memory of one of TVM's."""
+    # Without a capsule, torch negotiates version and device, which takes longer than the rest.
+    return from_dlpack(tensor.__dlpack__())
 
 
 def _to_tvm(result: torch.Tensor, memory: Set[int]) -> tvm.runtime.Tensor:

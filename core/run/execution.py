@@ -95,7 +95,9 @@ class Execution:
         Raises a `LowerscopeError` if the run fails, with TVM's reason.
         """
         try:
-            return self._function(*self._inputs)
+            # torch's warnings of the model's calls were shown when it was traced.
+            with warnings.catch_warnings(action="ignore"):
+                return self._function(*self._inputs)
         except (*TVM_ERRORS, MemoryError) as error:
             if is_shortage(error):
                 raise error_of(shortage(last_line(error), "run")) from error
