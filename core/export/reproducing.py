@@ -92,7 +92,7 @@ from lowerscope.core.run.execution import to_tvm
 from lowerscope.core.schedule import bfloat16_dot
 from lowerscope.core.schedule.bfloat16_dot import BFLOAT16_DOT
 from lowerscope.core.sources.array_files import is_archive
-from lowerscope.core.sources.onnx_models import OnnxModel, OnnxNode
+from lowerscope.core.sources.onnx_models import OnnxModel, OnnxNode, side_of
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.parameters import is_torch_file, names_for, read_arrays
 from lowerscope.core.sources.pytree import Length, Place, members
@@ -375,7 +375,7 @@ def _comparison(stages: Stages) -> dict[str, Any]:
     side = "the module before its steps"
     has_model = stages.loaded.model is not None
     if has_model:
-        side = str(getattr(stages.loaded.model, "side", "torch"))
+        side = side_of(stages.loaded.model)
     elif stages.loaded.reference is not None:
         side = "NumPy"
     compiled, embedded = text_to_compile("module", stages.completed)

@@ -12,7 +12,7 @@ from tvm import te
 
 from lowerscope.core.lowering.library import LibraryFunction
 from lowerscope.core.model.snapshot import Note, SourceLine
-from lowerscope.core.sources.onnx_models import side
+from lowerscope.core.sources.onnx_models import onnx_side
 
 Function = Callable[..., Any]
 
@@ -109,7 +109,7 @@ class Traced(Protocol):
 
 def engine_of(traced: Traced) -> str:
     """Return the name of what computes the reference values, and runs library functions."""
-    return side() if traced.tracer == "onnx" else "torch"
+    return onnx_side() if traced.tracer == "onnx" else "torch"
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ def with_vector_math(
 
     `leave_out`: Told which functions keep their calls, and why.
     """
+    _let_rounding_be_vectorized()
     result = module.clone()
     for variable, function in module.functions.items():
         if isinstance(function, tirx.PrimFunc):
@@ -57,6 +58,16 @@ def with_vector_math(
             else:
                 result.update_func(variable, changed)
     return result
+
+
+def _let_rounding_be_vectorized() -> None:
+    """Tell TVM that ``nearbyint`` takes vectors, as LLVM's does.
+
+    It makes scalars of all that is around it otherwise, and fails if a value is bound there.
+    """
+    name, entry, above_tvm = "tirx.nearbyint", "TVectorizable", 11
+    if not tvm.ir.Op.get(name).get_attr(entry):
+        tvm.ir.register_op_attr(name, entry, True, above_tvm)
 
 
 def _emulated(function: tirx.PrimFunc) -> str:

@@ -36,7 +36,7 @@ from lowerscope.core.run.compare.verdicts import PreciseRun, Verdict, judge
 from lowerscope.core.run.execution import Execution, Reference, number_in
 from lowerscope.core.run.float64 import longest_sums, precise_run
 from lowerscope.core.sources.inputs import drawn_at
-from lowerscope.core.sources.onnx_models import OnnxModel
+from lowerscope.core.sources.onnx_models import OnnxModel, side_of
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.pytree import CallSpec, mapped
 from lowerscope.core.stages import Stages
@@ -56,7 +56,7 @@ def reference_of(
 ) -> tuple[str, Reference | None]:
     """Return the reference of the outputs, and its name."""
     if loaded.model is not None:
-        side = str(getattr(loaded.model, "side", "torch"))
+        side = side_of(loaded.model)
         return side, Reference(loaded.model, values, seed, loaded.calling, side)
     if loaded.reference is not None:
         numpy = NumpyReference(loaded.reference)

@@ -142,11 +142,6 @@ class OnnxModel(nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> OnnxModel:
         return self
 
-    @property
-    def side(self) -> str:
-        """The name of what runs the model."""
-        return side()
-
     def forward(self, *inputs: torch.Tensor) -> Any:
         """Run the model, with one output as a tensor and more as a dict by name."""
         run = _of_model(self._content, self.path, self.outputs, torch.get_num_threads())
@@ -157,7 +152,12 @@ class OnnxModel(nn.Module):
         return dict(zip(self.outputs, results, strict=True))
 
 
-def side() -> str:
+def side_of(model: torch.nn.Module | None) -> str:
+    """Return the name of what runs a model."""
+    return onnx_side() if isinstance(model, OnnxModel) else "torch"
+
+
+def onnx_side() -> str:
     """Return the name of what runs ONNX models here."""
     return "onnxruntime" if find_spec("onnxruntime") else "onnx"
 
@@ -710,7 +710,7 @@ _SATURATING = ("MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv")
 
 
 def _session(model: bytes | str, outputs: tuple[str, ...], threads: int) -> Run:
-    if side() == "onnx":
+    if onnx_side() == "onnx":
         return _evaluator(model, outputs)
     # It reports its use to its makers otherwise, from the import on.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"

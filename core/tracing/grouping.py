@@ -182,6 +182,15 @@ def _has_number(info: NodeInfo) -> bool:
 _QUANTISED = ("quint", "qint")
 """Prefixes of dtypes of tensors with scales and zero points, which torch alone has."""
 
+
+def has_quantised(graph_module: fx.GraphModule, values: Mapping[str, NodeInfo]) -> bool:
+    """Return whether a graph computes with quantised tensors, in a module of torch.ao's or not."""
+    kinds = {type(each).__module__ for each in graph_module.modules()}
+    return any(each.startswith("torch.ao.nn.quantized") for each in kinds) or any(
+        each.dtype.startswith(_QUANTISED) for each in values.values()
+    )
+
+
 _OF_DENSE = frozenset(
     {
         *("matmul", "__matmul__", "mm", "bmm", "mv", "addmm", "output"),

@@ -14,7 +14,7 @@ from lowerscope.core.model.dimensions import sizes_text
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.texts import _, enumeration
-from lowerscope.core.sources.onnx_models import CONSTANT, OnnxNode, side
+from lowerscope.core.sources.onnx_models import CONSTANT, OnnxNode, onnx_side
 from lowerscope.core.tracing.example_run import NodeInfo, describe, tensors_in
 from lowerscope.core.tracing.extents import at_other_sizes, expression_of, sizes_of
 from lowerscope.core.tracing.trace_errors import (
@@ -233,7 +233,7 @@ def _at_sizes(
             cause = error.__cause__ or error
             demand = ", ".join(f"{name} == {size}" for name, size in sizes.items())
             raise fixed_dimension(
-                f"{demand} ({first_line(cause)})", named, None, engine=side()
+                f"{demand} ({first_line(cause)})", named, None, engine=onnx_side()
             ) from error
         yield changed, found
 
@@ -267,7 +267,7 @@ def _fitted(
         return info
     values = [value for _sizes, value in found]
     if any(each.dim() != len(info.shape) for each in values):
-        raise fixed_dimension(_("a result of fixed rank"), named, None, node, side())
+        raise fixed_dimension(_("a result of fixed rank"), named, None, node, onnx_side())
     varies = next(of_data)
     shape = tuple(
         size
@@ -285,7 +285,11 @@ def _expression(
     expression = expression_of(found)
     if expression is None:
         raise fixed_dimension(
-            _("a result whose shape is a simple expression of the sizes"), named, None, node, side()
+            _("a result whose shape is a simple expression of the sizes"),
+            named,
+            None,
+            node,
+            onnx_side(),
         )
     text, _compute = expression
     return int(text) if text.isdecimal() else text

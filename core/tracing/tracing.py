@@ -48,7 +48,7 @@ from lowerscope.core.tracing.fidelity import (
     differs_from_model,
     unchanged,
 )
-from lowerscope.core.tracing.grouping import graph_of, group_numbers, mark_varying
+from lowerscope.core.tracing.grouping import graph_of, group_numbers, has_quantised, mark_varying
 from lowerscope.core.tracing.splitting import OtherStructure, Split
 from lowerscope.core.tracing.trace_errors import (
     CONSTRAINT,
@@ -548,6 +548,18 @@ def _trace_fx(
     finally:
         random_state.restore()
     values, mutations, outputs = run_once(graph_module, inputs, lines)
+    if has_quantised(graph_module, values):
+        # Imported here since it takes long, and few models need it.
+        from lowerscope.core.tracing.quantised import with_integers
+
+        for averages in (True, False):
+            written_out = with_integers(graph_module, inputs, lines, averages=averages)
+            if written_out is None:
+                break
+            found = run_once(written_out, inputs, lines)
+            if not difference(found[2], outputs, compare_values=True):
+                graph_module, (values, mutations, outputs) = written_out, found
+                break
     grouped = group_numbers(graph_module, values, lines)
     if grouped:
         values, mutations, outputs = run_once(graph_module, inputs, lines)

@@ -49,6 +49,7 @@ from lowerscope.core.passes.recording import ScriptOf, pass_records
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.run.compare.tensor_values import constant_records
 from lowerscope.core.sources.input_values import picture_of
+from lowerscope.core.sources.onnx_models import side_of
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.tracing.tracing import TracedModel
@@ -344,7 +345,7 @@ def _model_record(loaded: LoadedModel) -> ModelRecord:
         title=loaded.title,
         path=str(loaded.path),
         kind="relax" if model is None else "torch",
-        engine=str(getattr(model, "side", "torch")),
+        engine=side_of(model),
         description=loaded.description,
         inputs=input_records(loaded),
         classes=loaded.classes,

@@ -61,6 +61,16 @@ def test_the_reference_is_a_copy_in_eval_mode_that_leaves_the_inputs() -> None:
     assert torch.equal(x, torch.ones(2, 3))
 
 
+def test_an_attribute_of_the_model_does_not_name_the_reference(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(
+        "import torch\nfrom torch import nn\nmodel = nn.Sequential(nn.ReLU())\n"
+        "model.side = 'left'\nexample_inputs = (torch.randn(3),)\n"
+    )
+    record = Pipeline().answer(RunQuery(Recipe(source=Source(spec=str(path))), quick=True))
+    assert record.reference == "torch"
+
+
 def test_predictions_need_a_score_for_each_class() -> None:
     scores = torch.tensor([[0.1, 0.9]])
     found = predict(("cat", "dog"), (scores,), (scores.flip(1),))
