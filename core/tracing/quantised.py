@@ -21,6 +21,7 @@ from torch.ao.nn.intrinsic import quantized as fused
 from torch.ao.nn.quantized import dynamic
 
 from lowerscope.core.model.snapshot import SourceLine
+from lowerscope.core.model.texts import _
 from lowerscope.core.tracing.example_run import operator_name
 
 _RANGES = {torch.quint8: (0, 255, torch.uint8), torch.qint8: (-128, 127, torch.int8)}
@@ -82,6 +83,7 @@ class QuantisedOperator(nn.Module):
     `called`: a module, a function, or the name of a method.
     `arguments`: its ``args`` and ``kwargs``, with a `_Given` for each input.
     `scales`: scale and zero point of the inputs that have any.
+    `layouts`: their memory layouts, on which torch's results may depend.
     """
 
     def __init__(
@@ -89,16 +91,23 @@ class QuantisedOperator(nn.Module):
         called: Any,
         arguments: tuple[Any, Any],
         scales: Sequence[tuple[float, int] | None],
+        layouts: Sequence[torch.memory_format],
     ) -> None:
         super().__init__()
         self.called = called
         self._arguments = arguments
         self._scales = scales
+        self._layouts = layouts
+        self.reason = _("its form on the integers of quantised tensors is not known")
 
     def forward(self, *inputs: Any) -> Any:
         values = [
-            value if scale is None else torch._make_per_tensor_quantized_tensor(value, *scale)
-            for value, scale in zip(inputs, self._scales, strict=True)
+            value
+            if scale is None
+            else torch._make_per_tensor_quantized_tensor(value, *scale).contiguous(
+                memory_format=layout
+            )
+            for value, scale, layout in zip(inputs, self._scales, self._layouts, strict=True)
         ]
 
         def value_of(leaf: Any) -> Any:
@@ -211,7 +220,8 @@ class _Rewriting:
         ]
         arguments = fx.map_arg((node.args, node.kwargs), places.__getitem__)  # type: ignore[arg-type]
         name = f"{node.name}_in_torch"
-        self._made.add_module(name, QuantisedOperator(called, arguments, scales))
+        layouts = [_layout(self.example(each)) for each in node.all_input_nodes]
+        self._made.add_module(name, QuantisedOperator(called, arguments, scales, layouts))
         nodes = tuple(each.integers if isinstance(each, QuantisedNode) else each for each in given)
         result = self._graph.create_node("call_module", name, nodes, {}, node.name)
         if not example.is_quantized:
@@ -322,6 +332,14 @@ class _Rewriting:
         low, high, own = _RANGES[dtype]
         found = self.call(torch.clamp, found, max(low, zero_point) if is_relu else low, high)
         return QuantisedNode(self.to(found, own, self.node.name), scale, zero_point, dtype)
+
+
+def _layout(value: Any) -> torch.memory_format:
+    layouts = {4: torch.channels_last, 5: torch.channels_last_3d}
+    layout = layouts.get(value.dim()) if isinstance(value, torch.Tensor) else None
+    if layout is not None and value.is_contiguous(memory_format=layout):
+        return layout
+    return torch.contiguous_format
 
 
 def _f32(value: Any) -> float:
@@ -727,8 +745,7 @@ def _of_average(b: _Rewriting, *, shifted: bool = False) -> QuantisedNode:
 def _of_windows(b: _Rewriting) -> QuantisedNode:
     """Averages windows; torch has a function of its own for tensors with the channels last."""
     value = b.example(b.node.all_input_nodes[0])
-    last = value.dim() == 4 and value.is_contiguous(memory_format=torch.channels_last)
-    return _of_average(b, shifted=last or value.dim() == 5)
+    return _of_average(b, shifted=_layout(value) != torch.contiguous_format or value.dim() == 5)
 
 
 def _mean(b: _Rewriting) -> QuantisedNode:
