@@ -412,6 +412,14 @@ def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:
         np.testing.assert_array_equal(got.numpy(), expected.numpy())
 
 
+def test_extrema_wait_for_nothing_but_the_last_one() -> None:
+    """Comparisons whose results select the values would wait for one another."""
+    _ruled, after = made(_along(lambda x, axis: relax.op.max(x, [axis])), WIDE)
+    code = compile_function("rows", after, WIDE).mod.inspect_source("asm")
+    assert re.search(r"vmaxps.*ymm", code)
+    assert not re.search(r"vcmpn?(lt|le)ps", code)
+
+
 @pytest.mark.parametrize("axes", [[0], [1]])
 def test_places_of_extrema_are_found_in_vectors(axes: list[int]) -> None:
     x = placeholder("x", 37, 47)
@@ -429,7 +437,7 @@ def test_rows_and_columns_that_fill_no_vector_have_several_results(operator: Any
     rows, after_rows = made(legalised(lambda x: operator(x, [1]), (3, 1000)), WIDE)
     columns, after_columns = made(legalised(lambda x: operator(x, [0]), (3, 1000)), WIDE)
     names = [each.name for each in rows.primitives]
-    assert names.count("rfactor") == 2
+    assert names.count("rfactor") == 4
     assert "unroll" in names
     assert (None, 5, 8) in [each.arguments.get("factors") for each in columns.primitives]
     x = np.random.default_rng(0).standard_normal((3, 1000), dtype="float32")
