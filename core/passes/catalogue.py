@@ -726,10 +726,11 @@ OWN_PASSES = (
             "constant, the weights take twice the memory; where it is computed, it is copied in "
             "each run. The product becomes a function that reads the matrix by columns, and a "
             "schedule lays it out once. The product of a transposed matrix and a vector becomes "
-            "that of the vector and the matrix, and a sum, mean, product or extremum of a "
-            "transpose that of the tensor itself: these read each element once, and a copy would "
-            "take longer.\n\nThis step is Lowerscope's own: TVM's "
-            "FuseTransposeMatmul takes stacks of matrices as well, whose transpose is better fused "
+            "that of the vector and the matrix, that of single rows and a stack of transposed "
+            "matrices reads these, and a sum, mean, product or extremum of a "
+            "transpose becomes that of the tensor itself: these read each element once, and a copy "
+            "would take longer.\n\nThis step is Lowerscope's own: TVM's "
+            "FuseTransposeMatmul takes all stacks of matrices, whose transpose is better fused "
             "into what computes them, and renames the bindings."
         ),
         change=fuse_transposes,

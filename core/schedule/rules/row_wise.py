@@ -175,16 +175,19 @@ def matrix_times_vector(writing: ScheduleRecorder, machine: Machine) -> bool:
 
 
 def _has_rows(found: Contraction) -> bool:
-    """Return whether one buffer has a row for each result, and the other one row for all."""
+    """Return whether one buffer has a row for each result, and the other serves several results.
+
+    Of a stack, each matrix has a vector.
+    """
     results = [axis for axis, extent in enumerate(found.spatial) if extent > 1]
     for matrix, vector in ((0, 1), (1, 0)):
         if (
-            results
-            and not found.free[matrix]
+            not found.free[matrix]
             and all(found.is_read_by(matrix, axis) for axis in results)
-            and not any(found.is_read_by(vector, axis) for axis in results)
+            and not all(found.is_read_by(vector, axis) for axis in results)
+            and found.plain[matrix][-1] >= len(found.spatial)
         ):
-            return found.plain[matrix][-1] >= len(found.spatial)
+            return True
     return False
 
 

@@ -430,6 +430,33 @@ def test_what_is_transposed_and_read_once_is_not_copied(tmp_path: Path) -> None:
     assert record.verdict == "match"
 
 
+ROWS = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, query, keys, other):
+        keys = keys.transpose(1, 2)
+        scores = query @ keys.transpose(-1, -2)
+        return scores, query @ other.permute(0, 2, 1, 3), query[0, 0] @ other.transpose(-1, -2)
+
+
+example_inputs = (torch.randn(2, 3, 1, 6), torch.randn(2, 5, 3, 6), torch.randn(2, 6, 3, 6))
+"""
+
+
+def test_rows_are_multiplied_by_a_stack_that_is_not_transposed_first(tmp_path: Path) -> None:
+    (tmp_path / "rows.py").write_text(ROWS, encoding="utf-8")
+    steps = (Step(name="FuseMatrixTranspose"), Step(name="LegalizeOps"))
+    recipe = Recipe(source=Source(spec=str(tmp_path / "rows.py")), steps=steps)
+    pipeline = Pipeline()
+    names = called(pipeline.stages(recipe), "FuseMatrixTranspose")
+    # Columns that are not contiguous stay a transpose, and so do matrices that share a row.
+    assert (names.count("relax.permute_dims"), names.count("relax.matmul")) == (2, 2)
+    assert pipeline.answer(RunQuery(recipe)).verdict == "match"
+
+
 def test_functions_that_take_the_bits_of_bfloat16_are_left_out() -> None:
     """The build does not compute those in float32, and TVM's own rewriting is wrong for them."""
     bits = te.placeholder((4, 16), "int16", name="bits")

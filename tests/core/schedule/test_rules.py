@@ -27,6 +27,7 @@ from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.model.schedule import Schedule as Kept
+from lowerscope.core.passes.matrix_transposes import te_product
 from lowerscope.core.passes.padded_convolutions import pad_convolutions
 from lowerscope.core.passes.vector_math import vector_math
 from lowerscope.core.passes.winograd import winograd
@@ -236,6 +237,20 @@ def test_products_with_a_named_size_are_tiles_of_registers(
     body = scheduled.script().partition("_update")[2].partition("T.reads")[0]
     assert "T.where" not in body
     assert Runner(target).difference("product", function, scheduled) is None
+
+
+@pytest.mark.parametrize("keys", [64, 101, tirx.Var("n", "int64")])
+def test_a_stack_of_rows_times_matrices_is_reduced_in_lanes(keys: Any) -> None:
+    """As the queries of one token with the keys of all, which are not transposed for it."""
+    query, stack = te.placeholder((3, 1, 48), name="q"), te.placeholder((3, keys, 48), name="k")
+    product = te_product(query, stack, [0, 2, 1], "float32")
+    ruled, after = made(te.create_prim_func([query, stack, product]), WIDE)
+    assert ruled.rule == "matrix times vector", ruled.reason
+    code = compile_function("rows", after, WIDE).mod.inspect_source("asm")
+    assert re.search(r"vfmadd.*ymm", code)
+    if isinstance(keys, int):
+        function = te.create_prim_func([query, stack, product])
+        assert Runner(WIDE).difference("rows", function, after) is None
 
 
 def test_columns_that_do_not_fit_into_the_nearest_cache_serve_several_rows() -> None:
