@@ -697,8 +697,10 @@ OWN_PASSES = (
             "weights and products are transformed by sums and differences. The weights are "
             "transformed once, here. The result is about as exact in float32; an infinite input "
             "makes the other outputs of its tile NaN. It takes convolutions in float32 with "
-            "constant weights, stride 1, no dilation, one group and channels in multiples of 16, "
-            "whose output is not small.\n\nThis step is Lowerscope's own."
+            "constant weights, stride 1, no dilation, one group and input channels in multiples of "
+            "16, whose output is not small. Where few filters are missing from a multiple of 16, "
+            "filters of zeros are added, and left out of the result.\n\nThis step is Lowerscope's "
+            "own."
         ),
         change=winograd,
     ),

@@ -200,7 +200,8 @@ class Net(nn.Module):
         self.dilated = nn.Conv2d(16, 16, 3, dilation=2)
         self.grouped = nn.Conv2d(16, 16, 3, groups=2)
         self.large = nn.Conv2d(16, 16, 5)
-        self.narrow = nn.Conv2d(16, 12, 3)
+        self.narrow = nn.Conv2d(16, 10, 3)
+        self.padded = nn.Conv2d(16, 36, 3, padding=1)
         self.small = nn.Conv2d(16, 16, 3)
         self.deep = nn.Conv3d(16, 16, (3, 3, 3), padding=(0, 1, 1))
 
@@ -209,7 +210,7 @@ class Net(nn.Module):
         y = self.conv2(torch.relu(self.conv1(y) + y))
         others = self.strided(y), self.dilated(y), self.grouped(y), self.large(y), self.narrow(y)
         deep = self.deep(torch.stack([x, x + 1, x * 2, x], 2))
-        return y, *others, self.small(y[:, :, :6, :6]), deep
+        return y, *others, self.small(y[:, :, :6, :6]), deep, self.padded(y)
 
 
 example_inputs = (torch.randn(2, 16, 15, 13),)
@@ -222,13 +223,13 @@ def test_convolutions_that_fit_are_computed_by_winograd(tmp_path: Path) -> None:
     recipe = Recipe(source=source, steps=find_pipeline("optimise-cpu").steps)
     pipeline = Pipeline()
     names = called(pipeline.stages(recipe), "WinogradConvolution")
-    assert sum("winograd_conv2d" in each for each in names) == 3
+    assert sum("winograd_conv2d" in each for each in names) == 4
     assert sum("winograd_conv3d" in each for each in names) == 1
     assert names.count("relax.nn.conv2d") == 6
     record = pipeline.answer(RunQuery(recipe))
     assert record.verdict == "match"
     statuses = {each.id: each.status for each in record.nodes}
-    assert statuses["fx:conv2"] == statuses["fx:deep"] == "matches"
+    assert {statuses[f"fx:{name}"] for name in ("conv2", "deep", "padded")} == {"matches"}
 
 
 PADDED = """
