@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 import tvm
 from torch import nn
+from tvm import relax
 
 from lowerscope.core.build.build import build
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
@@ -284,6 +285,30 @@ class Resampled(nn.Module):
             F.interpolate(x[0], 61, mode="linear"),
             F.interpolate(x[None], (2, 9, 61), mode="trilinear"),
         )
+
+
+class Shrunk(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            F.interpolate(x, (120, 57), mode="bilinear", antialias=True),
+            F.interpolate(x, (8, 200), mode="bicubic", antialias=True),
+        )
+
+
+def test_what_is_resampled_is_multiplied_by_what_is_near_alone() -> None:
+    x = torch.randn(2, 3, 190, 160)
+    model = Shrunk()
+    given = [("x", tuple(x.shape), "float32")]
+    module = lower(trace(model, (x,), "fx"), given, "high-level").module
+    shapes = set()
+
+    def note(each: object) -> None:
+        if isinstance(each, tvm.ir.GenericConst):
+            shapes.add(tuple(each.value.shape))
+
+    relax.analysis.post_order_visit(module["main"], note)
+    assert not shapes & {(190, 120), (160, 200)}
+    check(model, (x,), "fx", "optimise-cpu")
 
 
 def test_places_between_elements_are_as_exact_as_the_elements() -> None:
