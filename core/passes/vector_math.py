@@ -633,10 +633,22 @@ def _erf_64(x: Any) -> Any:
     return _bound("size", _within(_size(x), 0.0, 6.0), of)
 
 
+def _round_64(x: Any) -> Any:
+    # LLVM rounds the lanes one by one. From 2**52 on, all numbers are whole, and NaN is no smaller.
+    most = double(2.0**52)
+
+    def of(size: Any) -> Any:
+        whole = _bound("shifted", size + most, lambda shifted: shifted - most)
+        return _signed(x, tirx.Select(size < most, whole, size))
+
+    return _bound("size", _size(x), of)
+
+
 _FORMS_64: dict[str, Callable[[Any], Any]] = {
     "tirx.erf": _erf_64,
     "tirx.exp": _exp,
     "tirx.log": _log,
+    "tirx.nearbyint": _round_64,
     "tirx.sigmoid": _sigmoid,
     "tirx.tanh": _tanh_64,
 }

@@ -479,6 +479,19 @@ def test_arithmetic_of_float64_is_as_exact_as_torch(name: str) -> None:
     np.testing.assert_allclose(got.numpy(), exact, rtol=1e-15, atol=1e-305)
 
 
+def test_halves_of_float64_are_rounded_in_vectors_as_torch_does() -> None:
+    x = np.concatenate([np.arange(-4, 4, 0.25), 2.0**52 + np.arange(-3, 3, 0.5), [-0.0, 1e300]])
+    x = np.concatenate([x, -x, [np.nan, np.inf, -np.inf, 0.49999999999999994]])
+    placeholder = te.placeholder(x.shape, "float64", name="x")
+    function = te.create_prim_func([placeholder, topi.round(placeholder)])
+    changed = vector_math(function).with_attr("global_symbol", "main")
+    assert "T.nearbyint(" not in changed.script()
+    got = tvm.runtime.tensor(np.zeros_like(x))
+    tvm.compile(tvm.IRModule({"main": changed}), WIDE)["main"](tvm.runtime.tensor(x), got)
+    np.testing.assert_array_equal(got.numpy(), np.round(x))
+    np.testing.assert_array_equal(np.signbit(got.numpy()), np.signbit(x))
+
+
 def _along(operator: Callable[..., Any]) -> tirx.PrimFunc:
     return legalised(lambda x: operator(x, 1), (3, 64))
 
