@@ -697,8 +697,10 @@ OWN_PASSES = (
             "weights and products are transformed by sums and differences. The weights are "
             "transformed once, here. The result is about as exact in float32; an infinite input "
             "makes the other outputs of its tile NaN. It takes convolutions in float32 with "
-            "constant weights, stride 1, no dilation, one group and channels in multiples of 16, "
-            "whose output is not small.\n\nThis step is Lowerscope's own."
+            "constant weights, stride 1, no dilation, one group and input channels in multiples of "
+            "16, whose output is not small. Where few filters are missing from a multiple of 16, "
+            "filters of zeros are added, and left out of the result.\n\nThis step is Lowerscope's "
+            "own."
         ),
         change=winograd,
     ),
@@ -726,10 +728,11 @@ OWN_PASSES = (
             "constant, the weights take twice the memory; where it is computed, it is copied in "
             "each run. The product becomes a function that reads the matrix by columns, and a "
             "schedule lays it out once. The product of a transposed matrix and a vector becomes "
-            "that of the vector and the matrix, and a sum, mean, product or extremum of a "
-            "transpose that of the tensor itself: these read each element once, and a copy would "
-            "take longer.\n\nThis step is Lowerscope's own: TVM's "
-            "FuseTransposeMatmul takes stacks of matrices as well, whose transpose is better fused "
+            "that of the vector and the matrix, that of single rows and a stack of transposed "
+            "matrices reads these, and a sum, mean, product or extremum of a "
+            "transpose becomes that of the tensor itself: these read each element once, and a copy "
+            "would take longer.\n\nThis step is Lowerscope's own: TVM's "
+            "FuseTransposeMatmul takes all stacks of matrices, whose transpose is better fused "
             "into what computes them, and renames the bindings."
         ),
         change=fuse_transposes,

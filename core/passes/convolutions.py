@@ -27,9 +27,9 @@ def replaced(
     """Return a module with calls of functions in place of some results of operators.
 
     `layouts`: the operators. `reason_of`: returns why a call stays; empty if it does not.
-    `call_of`: takes a call, the builder, and the functions that were added, by their sizes. The
-    variables of the results stay. Constants that are converted to another dtype, as weights in half
-    precision are, count as constants.
+    `call_of`: takes a call, the builder, and the functions that were added, by their sizes; the
+    call that it returns may be of another call first. The variables of the results stay. Constants
+    that are converted to another dtype, as weights in half precision are, count as constants.
     """
     builder = relax.BlockBuilder(module)
     added: dict[Any, tvm.ir.GlobalVar] = {}
@@ -60,8 +60,14 @@ def replaced(
                     value = builder.normalize(value)
                 if is_replaced and not reason_of(value):
                     found = True
-                    call = builder.normalize(call_of(value, builder, added))
-                    bindings.append(relax.VarBinding(binding.var, call))
+                    call = call_of(value, builder, added)
+                    before = call.args[0]
+                    if isinstance(before, relax.Call):
+                        before = builder.normalize(before)
+                        variable_before = type(binding.var)(binding.var.name, before.ty)
+                        bindings.append(relax.VarBinding(variable_before, before))
+                        call = relax.Call(call.op, [variable_before, *call.args[1:]], call.attrs)
+                    bindings.append(relax.VarBinding(binding.var, builder.normalize(call)))
                 else:
                     bindings.append(binding)
             blocks.append(type(block)(bindings))

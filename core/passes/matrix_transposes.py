@@ -3,17 +3,19 @@
 A linear layer multiplies by the transpose of its weights. Folded as a constant, that is a copy of
 the weights, which lives on in the modules of all later steps; schedules then lay it out once more.
 A product with a vector, or a sum, reads each element once: a transposed copy takes longer than it.
-TVM's own ``FuseTransposeMatmul`` takes stacks of matrices too, whose transpose costs nothing where
-it is fused into what computes them, and it renames bindings.
+So does a product of single rows with a stack of matrices, as of one token's queries with the keys
+of all. TVM's own ``FuseTransposeMatmul`` takes other stacks too, whose transpose costs nothing
+where it is fused into what computes them, and it renames bindings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tvm
-from tvm import relax, te
+import tvm_ffi
+from tvm import relax, te, tirx
 
 FUSE_TRANSPOSE = "FuseMatrixTranspose"
 
@@ -40,11 +42,15 @@ def fuse_transposes(module: tvm.IRModule) -> tvm.IRModule:
     return builder.get()
 
 
-def readers_of_transposes(function: relax.Function) -> Mapping[relax.Var, relax.VarBinding]:
-    """Return the products and reductions that can do without a transpose, and its binding.
+Transposes = tuple[relax.VarBinding, ...]
+"""Bindings of transposes, each of the result of the next one."""
+
+
+def readers_of_transposes(function: relax.Function) -> Mapping[relax.Var, Transposes]:
+    """Return the products and reductions that can do without transposes, and their bindings.
 
     Those are products with a transposed second factor, products of a transposed first one with a
-    vector, and reductions.
+    vector, products of rows with stacks of transposes, and reductions.
     """
     bindings = {
         each.var: each
@@ -59,8 +65,41 @@ def readers_of_transposes(function: relax.Function) -> Mapping[relax.Var, relax.
             if transpose is None or not _calls(transpose.value, "relax.permute_dims"):
                 continue
             if not _calls(binding.value, "relax.matmul") or _is_of_matrix(transpose.value):
-                found[variable] = transpose
+                found[variable] = (transpose,)
+            elif _is_of_rows(binding.value):
+                chain = _chain(transpose, bindings)
+                if _order(chain)[-2] == len(_order(chain)) - 1:
+                    found[variable] = chain
     return found
+
+
+def _is_of_rows(product: Any) -> bool:
+    """Return whether a product is one of a stack of single rows and as many matrices."""
+    shapes = [each.ty.shape for each in product.args]
+    if not all(isinstance(each, relax.ShapeExpr) for each in shapes):
+        return False
+    rows, matrices = (list(each.values) for each in shapes)
+    return len(rows) == len(matrices) and tvm_ffi.structural_equal(
+        rows[:-1], [*matrices[:-2], tirx.const(1, "int64")], map_free_vars=False
+    )
+
+
+def _chain(transpose: relax.VarBinding, bindings: Mapping[Any, relax.VarBinding]) -> Transposes:
+    """Return a transpose, that whose result it transposes, and so on."""
+    found = [transpose]
+    while True:
+        before = bindings.get(found[-1].value.args[0])
+        if before is None or not _calls(before.value, "relax.permute_dims"):
+            return tuple(found)
+        found.append(before)
+
+
+def _order(transposes: Transposes) -> list[int]:
+    """Return the axes of the first transposed tensor in the order of the last result."""
+    first, *before = (_axes(each.value) for each in transposes)
+    for axes in before:
+        first = [axes[each] for each in first]
+    return first
 
 
 def _may_be_transposed(value: Any) -> Iterator[Any]:
@@ -94,37 +133,39 @@ def _fused(function: relax.Function, builder: relax.BlockBuilder) -> relax.Funct
     found = readers_of_transposes(function)
     if not found:
         return None
-    transposes = {each.var for each in found.values()}
+    transposes = {each.var for chain in found.values() for each in chain}
     blocks = []
     for block in function.body.blocks:
         bindings: list[Any] = []
         for binding in block.bindings:
-            transpose = found.get(binding.var)
-            if transpose is None:
+            chain = found.get(binding.var)
+            if chain is None:
                 bindings.append(binding)
             elif _calls(binding.value, "relax.matmul"):
-                call = builder.normalize(_product(binding.value, transpose, builder))
+                call = builder.normalize(_product(binding.value, chain, builder))
                 bindings.append(relax.VarBinding(binding.var, call))
             else:
-                bindings += _reduction(binding, transpose.value, builder)
+                bindings += _reduction(binding, chain[0].value, builder)
         blocks.append(type(block)(bindings))
     body = relax.SeqExpr(blocks, function.body.body)
-    transposes.difference_update(_read(body))
-    for place, block in enumerate(blocks):
-        left = [each for each in block.bindings if each.var not in transposes]
-        blocks[place] = type(block)(left)
-    body = relax.SeqExpr(blocks, function.body.body)
+    # A transpose of another one was its last reader.
+    while unread := transposes - _read(body):
+        for place, block in enumerate(blocks):
+            left = [each for each in block.bindings if each.var not in unread]
+            blocks[place] = type(block)(left)
+        body = relax.SeqExpr(blocks, function.body.body)
+        transposes -= unread
     return relax.Function(function.params, body, function.ret_ty, function.is_pure, function.attrs)
 
 
-def _product(product: Any, transpose: Any, builder: relax.BlockBuilder) -> Any:
-    """Return a product that reads a matrix in place of its transpose."""
+def _product(product: Any, transposes: Transposes, builder: relax.BlockBuilder) -> Any:
+    """Return a product that reads a matrix, or a stack of them, in place of its transpose."""
     first, second = product.args
-    matrix = transpose.value.args[0]
-    if first.same_as(transpose.var):
+    matrix = transposes[-1].value.args[0]
+    if first.same_as(transposes[0].var):
         return relax.op.matmul(second, matrix)
-    dtype = str(product.ty.dtype)
-    return builder.call_te(te_product, first, matrix, dtype, primfunc_name_hint="matmul")
+    given = first, matrix, _order(transposes), str(product.ty.dtype)
+    return builder.call_te(te_product, *given, primfunc_name_hint="matmul")
 
 
 def _reduction(
@@ -167,11 +208,21 @@ def _read(body: relax.SeqExpr) -> set[relax.Var]:
     return found
 
 
-def te_product(A: te.Tensor, B: te.Tensor, dtype: str) -> te.Tensor:
-    """Return the product of a vector, a matrix or a stack of these with the transpose of `B`."""
-    k = te.reduce_axis((0, B.shape[1]), name="k")
+def te_product(A: te.Tensor, B: te.Tensor, order: Sequence[int], dtype: str) -> te.Tensor:
+    """Return the product of a vector, a matrix or a stack of these with the transpose of `B`.
+
+    `order`: the axes of `B` in the order of the transpose.
+    """
+    k = te.reduce_axis((0, B.shape[-1]), name="k")
+
+    def turned(*i: Any) -> Any:
+        return B(*(i[order.index(axis)] for axis in range(len(order))))
+
     return te.compute(
-        [*A.shape[:-1], B.shape[0]],
-        lambda *i: te.sum(A(*i[:-1], k).astype(dtype) * B(i[-1], k).astype(dtype), axis=k),
+        [*A.shape[:-1], B.shape[order[-1]]],
+        lambda *i: te.sum(
+            A(*i[:-1], k).astype(dtype) * turned(*i[: len(order) - 2], k, i[-1]).astype(dtype),
+            axis=k,
+        ),
         name="matmul",
     )

@@ -19,6 +19,7 @@ from tvm import tirx
 from tvm.s_tir import SBlock
 
 from lowerscope.core.lowering.builder import double, polynomial
+from lowerscope.core.lowering.legal_forms import is_number
 from lowerscope.core.model.texts import _
 
 _EMULATED = ("float8_", "float6_", "float4_")
@@ -101,7 +102,9 @@ def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
 
     def expanded(call: Any) -> Any:
         if str(getattr(call.op, "name", "")) == "tirx.isnan" and not reduces:
-            return _is_nan(call)
+            number = call.args[0]
+            precise = str(number.ty.dtype) in ("float32", "float64")
+            return tirx.Not(is_number(number)) if precise else call
         name = str(getattr(call.op, "name", ""))
         if name in _FORMS_64 and str(call.ty.dtype) == "float64":
             return _bound("x", call.args[0], _FORMS_64[name])
@@ -128,18 +131,6 @@ def _reduces(function: tirx.PrimFunc) -> bool:
     found: list[SBlock] = []
     tvm_ffi.structural_walk(function.body, (SBlock, found.append))
     return any(each.init is not None for each in found)
-
-
-def _is_nan(call: Any) -> Any:
-    """Return a test for NaN by the bits, as TVM has no vectors of its own."""
-    value = call.args[0]
-    dtype = str(value.ty.dtype)
-    if dtype not in ("float32", "float64"):
-        return call
-    bits = dtype.replace("float", "int")
-    infinity = 0x7F800000 if dtype == "float32" else 0x7FF0000000000000
-    size = tirx.reinterpret(bits, value) & tirx.max_value(bits)
-    return size > tirx.const(infinity, bits)
 
 
 def _number(value: float) -> Any:
@@ -653,10 +644,22 @@ def _erf_64(x: Any) -> Any:
     return _bound("size", _within(_size(x), 0.0, 6.0), of)
 
 
+def _round_64(x: Any) -> Any:
+    # LLVM rounds the lanes one by one. From 2**52 on, all numbers are whole, and NaN is no smaller.
+    most = double(2.0**52)
+
+    def of(size: Any) -> Any:
+        whole = _bound("shifted", size + most, lambda shifted: shifted - most)
+        return _signed(x, tirx.Select(size < most, whole, size))
+
+    return _bound("size", _size(x), of)
+
+
 _FORMS_64: dict[str, Callable[[Any], Any]] = {
     "tirx.erf": _erf_64,
     "tirx.exp": _exp,
     "tirx.log": _log,
+    "tirx.nearbyint": _round_64,
     "tirx.sigmoid": _sigmoid,
     "tirx.tanh": _tanh_64,
 }

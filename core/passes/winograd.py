@@ -4,7 +4,8 @@ The input is cut into tiles of 4×4 values that overlap by two. Each is transfor
 differences, multiplied with transformed weights, and transformed back to 2×2 outputs: 16 products
 for each pair of channels, where the sums of products take 36. Sums are over the input channels
 alone, a ninth of the terms, and so no less exact. In three dimensions, the places along the first
-are summed as well.
+are summed as well. Filters of zeros fill the last vector of them where few are missing, as in the
+heads of detectors; what they compute is left out of the result.
 
 Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, https://arxiv.org/abs/1509.09308
 """
@@ -30,6 +31,9 @@ _FUSED_WITH_ELEMENTS = 4
 
 _CHANNELS = 16
 """Divisor of the numbers of channels: a vector register has no lanes left over."""
+
+_ADDED = 1 / 3
+"""Largest share of filters of zeros that are added, and left out of the result, to fill lanes."""
 
 _TILES = 16
 """Number of tiles from which on reading 16/9 as many weights is worth it."""
@@ -62,7 +66,7 @@ def unfit(call: Any) -> str:
         return _("its kernel is not 3×3")
     if any(int(each) != 1 for each in (*attrs.strides, *attrs.dilation, attrs.groups)):
         return _("it has a stride, a dilation or groups")
-    if kernel[0] % _CHANNELS or kernel[1] % _CHANNELS:
+    if kernel[1] % _CHANNELS or _missing(kernel[0]) > kernel[0] * _ADDED:
         return _("its channels are not multiples of {count}", count=_CHANNELS)
     batch, _channels, *depth, height, width = numbers(call.ty.shape)
     if math.prod((batch, *depth, -(-height // 2), -(-width // 2))) < _TILES:
@@ -70,23 +74,35 @@ def unfit(call: Any) -> str:
     return ""
 
 
+def _missing(filters: int) -> int:
+    """Return how many filters the last vector of them lacks."""
+    return -filters % _CHANNELS
+
+
 def _call(call: Any, builder: relax.BlockBuilder, functions: dict[Any, ir.GlobalVar]) -> relax.Call:
     """Return the call of a function of Winograd's algorithm in place of a convolution.
+
+    With filters of zeros in the last vector, the call that leaves these out of its result.
 
     `functions`: Those of the module, by the shapes and padding; one that is missing is added.
     """
     data, weight = call.args
     array = weight.value.numpy().astype("float64")
+    batch, filters, *sizes = numbers(call.ty.shape)
+    missing = _missing(filters)
+    array = np.pad(array, [(0, missing), *[(0, 0)] * (array.ndim - 1)])
     transformed = np.einsum("ea,oi...ab,fb->ef...io", _WEIGHTS, array, _WEIGHTS)
     weights = relax.const(np.ascontiguousarray(transformed, "float32"), "float32")
-    shapes = tuple(numbers(each.ty.shape) for each in (data, weights, call))
+    result = (batch, filters + missing, *sizes)
+    shapes = (numbers(data.ty.shape), numbers(weights.ty.shape), result)
     padding = tuple(int(each) for each in call.attrs.padding)
     if (shapes, padding) not in functions:
-        shape, kernel, result = (extents(each) for each in shapes)
-        function = _function(shape, kernel, result, padding)
+        function = _function(*(extents(each) for each in shapes), padding)
         name = "winograd_" + str(call.op.name).rpartition(".")[2]
         functions[shapes, padding] = builder.add_func(function, name)
-    return relax.call_tir(functions[shapes, padding], [data, weights], call.ty)
+    function = functions[shapes, padding]
+    made = relax.call_tir(function, [data, weights], relax.TensorType(result, "float32"))
+    return relax.op.strided_slice(made, [1], [0], [filters]) if missing else made
 
 
 def _function(

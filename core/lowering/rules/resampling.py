@@ -16,7 +16,7 @@ from lowerscope.core.lowering.builder import NodeBuilder, cast, is_nan
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import add, fmod, mul, sub
 from lowerscope.core.lowering.rules.elementwise import clamp
-from lowerscope.core.lowering.rules.shape import permute_to
+from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
 from lowerscope.core.lowering.rules.windows import sampled
 from lowerscope.core.lowering.values import Value, dtype_of, is_float, rank_of, scalar, shape_of
 from lowerscope.core.model.texts import _
@@ -356,7 +356,10 @@ def _by_matrices(
     *,
     antialias: bool,
 ) -> Value:
-    """Multiply by a matrix for each axis: what torch makes of the identity's rows."""
+    """Multiply by a matrix for each axis: what torch makes of the identity's rows.
+
+    By a band of the matrix along its diagonal where that is much smaller.
+    """
     if not is_float(dtype_of(input)):
         raise Refused(_("its input is no float"))
     value = input
@@ -368,9 +371,12 @@ def _by_matrices(
         matrix = F.interpolate(
             rows, (extent, wanted), mode=mode, align_corners=align_corners, antialias=antialias
         )[0, 0]
-        weights = cast(b, b.constant(matrix), dtype_of(input))
         last = rank_of(value) - 1
-        if axis + 2 == last:
+        band = _band(matrix) if last == 3 else None
+        weights = cast(b, b.constant(matrix if band is None else band[1]), dtype_of(input))
+        if band is not None:
+            value = _by_parts(b, value, axis + 2, wanted, band[0], weights)
+        elif axis + 2 == last:
             value = b.emit(op.matmul(value, weights))
         elif axis + 2 == last - 1:
             value = b.emit(op.matmul(b.emit(op.permute_dims(weights)), value))
@@ -378,6 +384,44 @@ def _by_matrices(
             turned = b.emit(op.matmul(permute_to(b, value, [0, 1, 3, 4, 2]), weights))
             value = permute_to(b, turned, [0, 1, 4, 2, 3])
     return value
+
+
+_PART = 16
+"""Number of values of an axis that are computed from the same part of the input."""
+
+_PARTS = 4
+"""Number of parts of an axis, without overlap, from which on copies of them are worth it."""
+
+
+def _band(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Return, for each part of the columns, the places of the rows that it reads, and these.
+
+    ``None`` where a part reads too many rows for copies of them to be worth it.
+    """
+    extent, wanted = matrix.shape
+    columns = F.pad(matrix, (0, -wanted % _PART)).reshape(extent, -1, _PART).transpose(0, 1)
+    is_read = columns.ne(0).any(-1).int()
+    first, last = is_read.argmax(1), extent - 1 - is_read.flip(1).argmax(1)
+    length = int((last - first).max()) + 1
+    if length * _PARTS > extent:
+        return None
+    places = first.clamp(max=extent - length)[:, None] + torch.arange(length)
+    return places, columns[torch.arange(len(columns))[:, None], places].contiguous()
+
+
+def _by_parts(
+    b: NodeBuilder, value: Value, axis: int, wanted: int, places: torch.Tensor, weights: Value
+) -> Value:
+    """Multiply parts of the rows, or of the columns, by the weights of each."""
+    parts = b.emit(op.take(value, b.constant(places), axis, mode="clip"))
+    if axis == 2:
+        made = b.emit(op.matmul(b.emit(op.permute_dims(weights, [0, 2, 1])), parts))
+    else:
+        made = b.emit(op.matmul(permute_to(b, parts, [0, 1, 3, 2, 4]), weights))
+        made = permute_to(b, made, [0, 1, 3, 2, 4])
+    sizes = shape_of(value)
+    made = reshape_to(b, made, [*sizes[:axis], len(places) * _PART, *sizes[axis + 1 :]])
+    return b.emit(op.strided_slice(made, [axis], [0], [wanted])) if wanted % _PART else made
 
 
 @rule(F.grid_sample)

@@ -335,14 +335,16 @@ def _scatter_values(
     b: NodeBuilder, input: Value, axis: int, index: Value, updates: Value, reduction: str
 ) -> Value:
     """Write each element at its place, or whole rows where the index repeats one for each."""
-    rows = _index_of_rows(b, index) if axis == 0 else None
-    if rows is not None and same_sizes(shape_of(updates)[1:], shape_of(input)[1:]):
+    rows = _index_of_rows(b, input, axis, index)
+    if rows is not None:
         return b.emit(op.scatter_nd(input, rows, updates, reduction=reduction))
     return b.emit(op.scatter_elements(input, index, updates, axis, reduction=reduction))
 
 
-def _index_of_rows(b: NodeBuilder, index: Value) -> Value | None:
-    """Return the places of rows, in a column, that an index repeats along them."""
+def _index_of_rows(b: NodeBuilder, input: Value, axis: int, index: Value) -> Value | None:
+    """Return the places of whole rows, in a column, that an index repeats along them."""
+    if axis or not same_sizes(shape_of(index)[1:], shape_of(input)[1:]):
+        return None
     made = b.lookup_binding(index) if isinstance(index, relax.Var) else index
     if getattr(made, "op", None) != _BROADCAST or rank_of(index) < 2:
         return None
@@ -377,8 +379,14 @@ def _mean_of_written(
     def full(extents: Sequence[int], value: int) -> Value:
         return broadcast_to(b, scalar(value, dtype), extents)
 
-    ones, own = full(shape_of(index), 1), int(include_self)
-    counts = added(full(shape_of(input), own), ones)
+    own, rows = int(include_self), _index_of_rows(b, input, axis, index)
+    if rows is None:
+        counts = added(full(shape_of(input), own), full(shape_of(index), 1))
+    else:
+        # All elements of a row have the same count.
+        row = [1] * (rank_of(input) - 1)
+        start, ones = (full([shape_of(input)[0], *row], own), full([shape_of(index)[0], *row], 1))
+        counts = b.emit(op.scatter_nd(start, rows, ones, reduction="add"))
     start = input if include_self else full(shape_of(input), 0)
     # Unwritten elements have the count of the existing ones.
     means = div(b, added(start, updates), maximum(b, counts, 1))

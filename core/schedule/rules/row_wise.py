@@ -175,16 +175,19 @@ def matrix_times_vector(writing: ScheduleRecorder, machine: Machine) -> bool:
 
 
 def _has_rows(found: Contraction) -> bool:
-    """Return whether one buffer has a row for each result, and the other one row for all."""
+    """Return whether one buffer has a row for each result, and the other serves several results.
+
+    Of a stack, each matrix has a vector.
+    """
     results = [axis for axis, extent in enumerate(found.spatial) if extent > 1]
     for matrix, vector in ((0, 1), (1, 0)):
         if (
-            results
-            and not found.free[matrix]
+            not found.free[matrix]
             and all(found.is_read_by(matrix, axis) for axis in results)
-            and not any(found.is_read_by(vector, axis) for axis in results)
+            and not all(found.is_read_by(vector, axis) for axis in results)
+            and found.plain[matrix][-1] >= len(found.spatial)
         ):
-            return found.plain[matrix][-1] >= len(found.spatial)
+            return True
     return False
 
 
@@ -331,8 +334,8 @@ _LONG = 1 << 11
 _PLAIN_LONG = 1 << 8
 """The same for values that are not computed first: the registers wait for nothing else."""
 
-_LAST = 8
-"""Partial results that are reduced one by one."""
+_HALVED = 8
+"""Partial results that are reduced in halves; a power of two."""
 
 _LEAST = 4
 """Minimum number of lanes."""
@@ -346,15 +349,15 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
 
     Returns the name of the block of the parts, if they need separate initialisation.
     """
-    loop: Reference = At(stage.name, loop=stage.near)
-    extent = stage.extents[stage.near]
+    near, extent = stage.near, stage.extents[stage.near]
     most = machine.lanes(stage.dtype)
     if extent is not None and extent % most and stage.near == len(stage.extents) - 1:
         reduced = len(stage.extents) - stage.spatial
         axes = min(reduced, axes_in_row(writing.block(At(stage.name))))
         if axes > 1:
             loops = writing.loops(stage.name)[-axes:]
-            loop = writing.do("fuse", reason("one long row is reduced"), loops=loops)[0]
+            writing.do("fuse", reason("one long row is reduced"), loops=loops)
+            near = len(writing.loops(stage.name)) - 1
             row = stage.extents[-axes:]
             extent = None if None in row else math.prod(each or 1 for each in row)
     lanes = _lanes(extent, most)
@@ -366,27 +369,28 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
             lanes = max(lanes, _lanes(extent, _INDEPENDENT * most))
         if count >= _PLAIN_LONG and not _computes(writing.block(At(stage.name)).body):
             wide = lanes * _columns(extent, lanes, most)
-            lanes = lanes if wide % _LAST else max(lanes, wide)
-    if extent is not None and extent % lanes and extent >= 4 * _LAST:
-        lanes = max(lanes, 2 * _LAST)
+            lanes = lanes if wide % _HALVED else max(lanes, wide)
+    if extent is not None and extent % lanes and extent >= 4 * _HALVED:
+        lanes = max(lanes, 2 * _HALVED)
     while stage.counts and extent is not None and extent % lanes:
         # TVM does not build places, which are integers, with a condition.
         lanes //= 2
     if lanes < 2 or (stage.counts and extent is None):
         return ()
+    folds = not stage.counts and lanes > _HALVED and lanes % _HALVED == 0
+    halves = _HALVED.bit_length() - 1 if folds else 0
     why = reason("{lanes} partial results are one vector register", lanes=lanes)
-    _other, lane = writing.split(loop, lanes, why)
-    folds = not stage.counts and lanes > _LAST and lanes % _LAST == 0
-    if folds:
-        why = reason("{lanes} results are reduced one by one, the others side by side", lanes=_LAST)
-        _side, lane = writing.split(lane, _LAST, why)
-    folded = _factor(writing, stage.name, lane, stage.spatial, forced=extent is None)
-    parts = folded
-    if folds:
-        side = writing.loops(folded)[-2]
-        parts = _factor(writing, folded, side, stage.spatial, forced=extent is None)
-        writing.vectorize(writing.loops(folded)[-1], reason("the lanes are computed together"))
-        _join_lanes(writing, parts, lanes)
+    factors = (None, lanes >> halves, *(2,) * halves)
+    writing.do("split", why, loop=At(stage.name, loop=near), factors=factors)
+    folded, parts = [], stage.name
+    for depth in reversed(range(near + 1, near + 2 + halves)):
+        parts = _factor(writing, At(parts, loop=depth), stage.spatial, forced=extent is None)
+        folded.append(parts)
+    folded.pop()
+    for count, name in enumerate(folded, 1):
+        lane = _join_lanes(writing, name, count)
+        writing.vectorize(lane, reason("the lanes are computed together"))
+    _join_lanes(writing, parts, halves + 1)
     if stage.counts:
         why = reason("TVM does not vectorize a search: at least the parts are independent")
         writing.unroll(writing.loops(parts)[-1], why)
@@ -396,7 +400,7 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
     # condition: the first values begin it. Where their number is not known, there may be fewer than
     # lanes, and lanes without any need an initial value as well.
     begun = () if extent is not None and extent % lanes and not folds else (parts,)
-    return (*begun, folded) if folds else begun
+    return (*begun, *reversed(folded))
 
 
 def _computes(body: Any) -> bool:
@@ -405,21 +409,7 @@ def _computes(body: Any) -> bool:
     return bool(collected(body, tirx.Let)) or any("float" in str(each.ty.dtype) for each in casts)
 
 
-def _join_lanes(writing: ScheduleRecorder, parts: str, lanes: int) -> None:
-    """Make one loop of the two over the lanes, or one for each register."""
-    lane, side = writing.loops(parts)[-2:]
-    writing.reorder((side, lane), reason("the lanes are innermost"))
-    side, lane = writing.loops(parts)[-2:]
-    if lanes & (lanes - 1):
-        # LLVM has no masks for other numbers of lanes.
-        writing.unroll(side, reason("registers cannot be indexed"))
-    else:
-        writing.do("fuse", reason("the lanes are one row"), loops=(side, lane))
-
-
-def _factor(
-    writing: ScheduleRecorder, block: str, loop: Reference, axis: int, *, forced: bool
-) -> str:
+def _factor(writing: ScheduleRecorder, loop: At, axis: int, *, forced: bool) -> str:
     """Reduce each value of a loop by itself; return the name of the block that does.
 
     `axis`: the place of these results among the indices of the new buffer. `forced`: with an
@@ -432,13 +422,30 @@ def _factor(
         loop=loop,
         factor_axis=axis,
     )[0]
-    parts = str(writing.block(made).name_hint)
-    loops = writing.loops(parts)
-    place = writing.bound(parts, 0)[-1]
-    if place != len(loops) - 1:
-        order = (*loops[axis:place], *loops[place + 1 :], loops[place])
+    return str(writing.block(made).name_hint)
+
+
+def _join_lanes(writing: ScheduleRecorder, block: str, axes: int) -> At:
+    """Make one innermost loop of those over the lanes, or one for each register; return it.
+
+    `axes`: how many there are; the others of the block are of results.
+    """
+    kinds = [int(each.iter_type) for each in writing.block(At(block)).iter_vars]
+    lanes = [axis for axis, kind in enumerate(kinds) if kind == SPATIAL][:axes]
+    depths = [writing.bound(block, axis)[-1] for axis in lanes]
+    loops = writing.loops(block)
+    if depths != [*range(len(loops))][-axes:]:
+        others = (depth for depth in range(min(depths), len(loops)) if depth not in depths)
+        order = [loops[depth] for depth in (*others, *depths)]
         writing.reorder(order, reason("the lanes are innermost"))
-    return parts
+    first, *halves = writing.loops(block)[-axes:]
+    if halves and (writing.extent(first) or 0).bit_count() > 1:
+        # LLVM has no masks for other numbers of lanes.
+        writing.unroll(first, reason("registers cannot be indexed"))
+        first, *halves = halves
+    if halves:
+        writing.do("fuse", reason("the lanes are one row"), loops=(first, *halves))
+    return writing.loops(block)[-1]
 
 
 def _begin(writing: ScheduleRecorder, parts: str) -> None:

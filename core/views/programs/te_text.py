@@ -153,7 +153,7 @@ def _digits(expression: Any) -> str:
     return str(int(value))
 
 
-_RESERVED = ("te", "tirx", "is_nan")
+_RESERVED = ("te", "tirx")
 
 _REDUCERS: dict[type, str] = {
     tirx.Add: "te.sum",
@@ -162,18 +162,6 @@ _REDUCERS: dict[type, str] = {
     tirx.Mul: "product",
 }
 
-_IS_NAN = (
-    "def is_nan(x):",
-    "    dtype = str(x.ty.dtype)",
-    '    if dtype not in ("float32", "float64"):',
-    "        return tirx.isnan(x)",
-    '    bits = dtype.replace("float", "int")',
-    '    infinity = 0x7F800000 if dtype == "float32" else 0x7FF0000000000000',
-    "    return tirx.reinterpret(bits, x) & tirx.max_value(bits) > tirx.const(infinity, bits)",
-    "",
-)
-"""The test for NaN of the reducers that propagate it: by the bits, which vectorizes."""
-
 _DEFINED: dict[str, tuple[str, ...]] = {
     "product": (
         "product = te.comm_reducer(",
@@ -181,17 +169,15 @@ _DEFINED: dict[str, tuple[str, ...]] = {
         ")",
     ),
     "largest": (
-        *_IS_NAN,
         "largest = te.comm_reducer(",
-        "    lambda x, y: tirx.Select(is_nan(y), y, tirx.max(y, x)),",
+        "    lambda x, y: tirx.Select(y <= tirx.infinity(str(y.ty.dtype)), tirx.max(y, x), y + y),",
         "    lambda dtype: -tirx.infinity(dtype),",
         '    name="max",',
         ")",
     ),
     "smallest": (
-        *_IS_NAN,
         "smallest = te.comm_reducer(",
-        "    lambda x, y: tirx.Select(is_nan(y), y, tirx.min(y, x)),",
+        "    lambda x, y: tirx.Select(y <= tirx.infinity(str(y.ty.dtype)), tirx.min(y, x), y + y),",
         "    lambda dtype: tirx.infinity(dtype),",
         '    name="min",',
         ")",
@@ -467,7 +453,7 @@ def _reduction(value: Any) -> tuple[str, Any, Any]:
     makes another function, and is rejected at the end.
     """
     if isinstance(value, tirx.Select):
-        other = value.false_value
+        other = value.true_value
         name = {tirx.Max: "largest", tirx.Min: "smallest"}.get(type(other), "")
         return (name, other.b, other.a) if name else ("", None, None)
     reducer = _REDUCERS.get(type(value), "")

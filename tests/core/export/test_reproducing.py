@@ -274,8 +274,8 @@ class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.first = torch.nn.Conv2d(3, 16, 3, 2)
-        self.winograd = torch.nn.Conv2d(16, 16, 3, padding=1)
-        self.head = torch.nn.Conv2d(16, 17, 1)
+        self.winograd = torch.nn.Conv2d(16, 12, 3, padding=1)
+        self.head = torch.nn.Conv2d(12, 17, 1)
         self.up = torch.nn.ConvTranspose2d(17, 2, 2, 2)
         self.dilated = torch.nn.ConvTranspose2d(2, 8, 2, dilation=2)
 

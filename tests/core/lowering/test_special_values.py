@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 import tvm
 from torch import nn
+from tvm import relax
 
 from lowerscope.core.build.build import build
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
@@ -178,6 +179,8 @@ class Scattered(nn.Module):
             x.scatter_reduce(2, i % 2, s, "amin"),
             x[:, :5, :-1].scatter_add(0, rows, s),
             x[:, :5, :-1].scatter_reduce(0, rows, s, "amax", include_self=False),
+            x[:, :5, :-1].scatter_reduce(0, rows, s, "mean", include_self=False),
+            x[:, :5, :-1].scatter_reduce(0, rows, s, "mean"),
         )
 
 
@@ -188,6 +191,26 @@ def test_scatters_of_any_shape_write_where_torch_does_and_keep_nan(columns: int)
     s[1, 2, 0], x[2, 3, 1] = NAN, NAN
     i, places = torch.randint(0, 6, s.shape), torch.tensor([5, 0, 5, 2])
     check(Scattered(), (x, i, s, places), "fx", "cpu")
+
+
+class RowMeans(nn.Module):
+    def forward(self, x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        rows = places.view(-1, 1).expand_as(x)
+        return torch.zeros(5, 6).scatter_reduce(0, rows, x, "mean", include_self=False)
+
+
+def test_rows_are_counted_and_not_their_elements() -> None:
+    given = torch.randn(8, 6), torch.randint(0, 5, (8,))
+    inputs = [("x", (8, 6), "float32"), ("places", (8,), "int64")]
+    module = lower(trace(RowMeans(), given, "fx"), inputs, "high-level").module
+    written = []
+
+    def note(each: object) -> None:
+        if isinstance(each, relax.Call) and getattr(each.op, "name", "") == "relax.scatter_nd":
+            written.append([int(extent) for extent in each.args[2].ty.shape])
+
+    relax.analysis.post_order_visit(module["main"], note)
+    assert sorted(written) == [[8, 1], [8, 6]]
 
 
 class Degenerate(nn.Module):
@@ -284,6 +307,30 @@ class Resampled(nn.Module):
             F.interpolate(x[0], 61, mode="linear"),
             F.interpolate(x[None], (2, 9, 61), mode="trilinear"),
         )
+
+
+class Shrunk(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            F.interpolate(x, (120, 57), mode="bilinear", antialias=True),
+            F.interpolate(x, (8, 200), mode="bicubic", antialias=True),
+        )
+
+
+def test_what_is_resampled_is_multiplied_by_what_is_near_alone() -> None:
+    x = torch.randn(2, 3, 190, 160)
+    model = Shrunk()
+    given = [("x", tuple(x.shape), "float32")]
+    module = lower(trace(model, (x,), "fx"), given, "high-level").module
+    shapes = set()
+
+    def note(each: object) -> None:
+        if isinstance(each, tvm.ir.GenericConst):
+            shapes.add(tuple(each.value.shape))
+
+    relax.analysis.post_order_visit(module["main"], note)
+    assert not shapes & {(190, 120), (160, 200)}
+    check(model, (x,), "fx", "optimise-cpu")
 
 
 def test_places_between_elements_are_as_exact_as_the_elements() -> None:

@@ -27,6 +27,7 @@ from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.model.schedule import Schedule as Kept
+from lowerscope.core.passes.matrix_transposes import te_product
 from lowerscope.core.passes.padded_convolutions import pad_convolutions
 from lowerscope.core.passes.vector_math import vector_math
 from lowerscope.core.passes.winograd import winograd
@@ -238,6 +239,20 @@ def test_products_with_a_named_size_are_tiles_of_registers(
     assert Runner(target).difference("product", function, scheduled) is None
 
 
+@pytest.mark.parametrize("keys", [64, 101, tirx.Var("n", "int64")])
+def test_a_stack_of_rows_times_matrices_is_reduced_in_lanes(keys: Any) -> None:
+    """As the queries of one token with the keys of all, which are not transposed for it."""
+    query, stack = te.placeholder((3, 1, 48), name="q"), te.placeholder((3, keys, 48), name="k")
+    product = te_product(query, stack, [0, 2, 1], "float32")
+    ruled, after = made(te.create_prim_func([query, stack, product]), WIDE)
+    assert ruled.rule == "matrix times vector", ruled.reason
+    code = compile_function("rows", after, WIDE).mod.inspect_source("asm")
+    assert re.search(r"vfmadd.*ymm", code)
+    if isinstance(keys, int):
+        function = te.create_prim_func([query, stack, product])
+        assert Runner(WIDE).difference("rows", function, after) is None
+
+
 def test_columns_that_do_not_fit_into_the_nearest_cache_serve_several_rows() -> None:
     """Read again for each of 197 rows, which is a prime, they would come from the next cache."""
     for terms, is_padded in ((1536, True), (24, False)):
@@ -412,6 +427,14 @@ def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:
         np.testing.assert_array_equal(got.numpy(), expected.numpy())
 
 
+def test_extrema_wait_for_nothing_but_the_last_one() -> None:
+    """Comparisons whose results select the values would wait for one another."""
+    _ruled, after = made(_along(lambda x, axis: relax.op.max(x, [axis])), WIDE)
+    code = compile_function("rows", after, WIDE).mod.inspect_source("asm")
+    assert re.search(r"vmaxps.*ymm", code)
+    assert not re.search(r"vcmpn?(lt|le)ps", code)
+
+
 @pytest.mark.parametrize("axes", [[0], [1]])
 def test_places_of_extrema_are_found_in_vectors(axes: list[int]) -> None:
     x = placeholder("x", 37, 47)
@@ -429,7 +452,7 @@ def test_rows_and_columns_that_fill_no_vector_have_several_results(operator: Any
     rows, after_rows = made(legalised(lambda x: operator(x, [1]), (3, 1000)), WIDE)
     columns, after_columns = made(legalised(lambda x: operator(x, [0]), (3, 1000)), WIDE)
     names = [each.name for each in rows.primitives]
-    assert names.count("rfactor") == 2
+    assert names.count("rfactor") == 4
     assert "unroll" in names
     assert (None, 5, 8) in [each.arguments.get("factors") for each in columns.primitives]
     x = np.random.default_rng(0).standard_normal((3, 1000), dtype="float32")
@@ -454,6 +477,19 @@ def test_arithmetic_of_float64_is_as_exact_as_torch(name: str) -> None:
     tvm.compile(tvm.IRModule({"main": changed}), WIDE)["main"](tvm.runtime.tensor(x), got)
     exact = getattr(torch, name)(torch.from_numpy(x)).numpy()
     np.testing.assert_allclose(got.numpy(), exact, rtol=1e-15, atol=1e-305)
+
+
+def test_halves_of_float64_are_rounded_in_vectors_as_torch_does() -> None:
+    x = np.concatenate([np.arange(-4, 4, 0.25), 2.0**52 + np.arange(-3, 3, 0.5), [-0.0, 1e300]])
+    x = np.concatenate([x, -x, [np.nan, np.inf, -np.inf, 0.49999999999999994]])
+    placeholder = te.placeholder(x.shape, "float64", name="x")
+    function = te.create_prim_func([placeholder, topi.round(placeholder)])
+    changed = vector_math(function).with_attr("global_symbol", "main")
+    assert "T.nearbyint(" not in changed.script()
+    got = tvm.runtime.tensor(np.zeros_like(x))
+    tvm.compile(tvm.IRModule({"main": changed}), WIDE)["main"](tvm.runtime.tensor(x), got)
+    np.testing.assert_array_equal(got.numpy(), np.round(x))
+    np.testing.assert_array_equal(np.signbit(got.numpy()), np.signbit(x))
 
 
 def _along(operator: Callable[..., Any]) -> tirx.PrimFunc:
