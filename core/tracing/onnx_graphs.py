@@ -79,7 +79,7 @@ def values_of(
     at_sizes: AtSizes = [({}, base)]
     if named is not None:
         at_sizes = list(_at_sizes(graph_module, inputs, named, base))
-    _mark_constants(graph_module, [values for _sizes, values in at_sizes])
+    mark_constants(graph_module, [values for _sizes, values in at_sizes])
     return at_sizes
 
 
@@ -165,7 +165,7 @@ def _by_name(values: Values) -> dict[str, Any]:
     return {node.name: value for node, value in values.items()}
 
 
-def _mark_constants(graph_module: fx.GraphModule, found: Sequence[Values]) -> None:
+def mark_constants(graph_module: fx.GraphModule, found: Sequence[Values]) -> None:
     """Store the values of nodes that are the same for all inputs and sizes in their ``meta``."""
     known: set[fx.Node] = set()
     unsure: set[fx.Node] = set()  # Their shapes may depend on data.
@@ -174,7 +174,7 @@ def _mark_constants(graph_module: fx.GraphModule, found: Sequence[Values]) -> No
         if node.op == "get_attr":
             known.add(node)
         elif node.op in ("call_module", "call_function"):
-            module = _module_of(graph_module, node)
+            module = module_of(graph_module, node)
             is_group = module is None and node.op == "call_module"
             if (
                 is_group
@@ -192,7 +192,8 @@ def _mark_constants(graph_module: fx.GraphModule, found: Sequence[Values]) -> No
                     node.meta[CONSTANT] = value
 
 
-def _module_of(graph_module: fx.GraphModule, node: fx.Node) -> OnnxNode | None:
+def module_of(graph_module: fx.GraphModule, node: fx.Node) -> OnnxNode | None:
+    """Return what a node calls if it is of the ONNX model."""
     if node.op != "call_module":
         return None
     module = graph_module.get_submodule(str(node.target))
