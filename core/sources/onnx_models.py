@@ -102,6 +102,22 @@ class OnnxNode(nn.Module):
             for name, value in zip(self.inputs, inputs, strict=True)
             if name and value is not None
         }
+        try:
+            return self._run(given)
+        except RuntimeError:
+            wide = {
+                name: value.double()
+                if isinstance(value, torch.Tensor) and value.is_floating_point()
+                else value
+                for name, value in given.items()
+            }
+            before = {_type_of(value) for value in given.values()}
+            if "float64" not in before or before == {_type_of(value) for value in wide.values()}:
+                raise
+            # In a run in float64, others compute constants of their own dtype.
+            return self._run(wide)
+
+    def _run(self, given: Mapping[str, Any]) -> Any:
         types = tuple((name, _type_of(value)) for name, value in given.items())
         threads = torch.get_num_threads() if self.kind in _TIMED else 1
         run = _of_node(self.content, self.imports, types, self.tensors, self.outputs, threads)
@@ -116,6 +132,18 @@ class OnnxNode(nn.Module):
         node = onnx.NodeProto()
         node.ParseFromString(self.content)
         return node
+
+    def arranged(self, inputs: Sequence[Any]) -> list[Any]:
+        """Return what is given for `inputs` in the order of the operator's own inputs.
+
+        What is part of the node is among them, as tensors; ``None`` for an absent one.
+        """
+        import onnx
+
+        parts = [onnx.TensorProto.FromString(each) for each in self.tensors]
+        known = dict(zip(self.inputs, inputs, strict=True))
+        known |= {each.name: _tensor_of(_array_of(each)) for each in parts}
+        return [known[each] if each else None for each in self.proto.input]
 
     @property
     def is_random(self) -> bool:
@@ -134,6 +162,9 @@ class OnnxModel(nn.Module):
         self.path = str(path)
         self._content = b"" if model.ByteSize() > _LARGEST else _unshared(model).SerializeToString()
         self.names = tuple(each.name for each in _inputs(model.graph))
+        self._dtypes = tuple(
+            str(_dtype_of(each.type.tensor_type.elem_type)) for each in _inputs(model.graph)
+        )
         self.outputs = tuple(each.name for each in model.graph.output)
         # Set before tensors and nodes are, none of which may take its name.
         self.graph = fx.Graph()
@@ -151,7 +182,12 @@ class OnnxModel(nn.Module):
         return side()
 
     def forward(self, *inputs: torch.Tensor) -> Any:
-        """Run the model, with one output as a tensor and more as a dict by name."""
+        """Run the model, with one output as a tensor and more as a dict by name.
+
+        With tensors of other dtypes than the model's, as float64, its nodes are run one by one.
+        """
+        if tuple(_type_of(each) for each in inputs) != self._dtypes:
+            return fx.Interpreter(self, graph=self.graph).run(*inputs, enable_io_processing=False)
         run = _of_model(self._content, self.path, self.outputs, torch.get_num_threads())
         given = {name: _arrays(each) for name, each in zip(self.names, inputs, strict=True)}
         results = [_tensors(each) for each in run(given)]
@@ -450,16 +486,23 @@ def _inputs_by_name(graph: Any) -> Iterator[tuple[Any, str]]:
         yield each, name
 
 
-def _parameters(graph: Any, path: Path) -> Iterator[Parameter]:
+def _dtype_of(number: int) -> Any:
+    """Return NumPy's dtype for ONNX's number of it; ``""`` for a number that stands for none."""
     from onnx.helper import tensor_dtype_to_np_dtype
 
+    try:
+        return tensor_dtype_to_np_dtype(number)
+    except KeyError:
+        return ""
+
+
+def _parameters(graph: Any, path: Path) -> Iterator[Parameter]:
     for each, name in _inputs_by_name(graph):
         kind = each.type.WhichOneof("value")
         tensor = each.type.tensor_type
         dtype = ""
         if kind == "tensor_type":
-            with contextlib.suppress(KeyError):  # a number that stands for no dtype
-                dtype = str(tensor_dtype_to_np_dtype(tensor.elem_type))
+            dtype = str(_dtype_of(tensor.elem_type))
         if dtype not in DTYPES:
             what = dtype if dtype not in ("", "object") else _("no tensor of numbers")
             raise LowerscopeError(
@@ -649,12 +692,16 @@ def bodies_of(module: OnnxNode) -> dict[str, fx.GraphModule]:
     }
 
 
-def node_of(kind: str, imports: Mapping[str, int], inputs: int = 1, **attributes: Any) -> OnnxNode:
-    """Return a node of one of ONNX's own operators with one output."""
+def node_of(
+    kind: str, imports: Mapping[str, int], inputs: Sequence[str], **attributes: Any
+) -> OnnxNode:
+    """Return a node of one of ONNX's own operators with one output.
+
+    `inputs`: different names; ``""`` for one that is absent.
+    """
     from onnx.helper import make_node
 
-    names = [f"x{index}" for index in range(inputs)]
-    return _class_of(kind)(make_node(kind, names, ["y"], **attributes), imports, {})
+    return _class_of(kind)(make_node(kind, inputs, ["y"], **attributes), imports, {})
 
 
 @cache

@@ -172,7 +172,8 @@ class _Call:
 
     def call(self, flow: _ControlFlow, kind: str, *operands: fx.Node, **attributes: Any) -> fx.Node:
         """Add a node of another operator."""
-        module = node_of(kind, dict(self.module.imports), len(operands), **attributes)
+        names = [f"x{index}" for index in range(len(operands))]
+        module = node_of(kind, dict(self.module.imports), names, **attributes)
         holder = flow.graph_module.get_submodule(self.name)
         name = f"{kind.lower()}_{len(holder._modules)}"
         holder.add_module(name, module)

@@ -43,6 +43,23 @@ _WITH_SHAPE = frozenset(
 )
 """Operators whose outputs have shapes that an input may hold."""
 
+_CONTRIBUTED = frozenset(
+    {
+        *("Attention", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "BiasSplitGelu"),
+        *("DequantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "FastGelu"),
+        *("EmbedLayerNormalization", "FusedConv", "FusedGemm", "FusedMatMul", "Gelu", "Inverse"),
+        *("FusedMatMulActivation", "GatherND", "GridSample", "GroupNorm", "MatMulBnb4"),
+        *("MatMulInteger16", "MatMulIntegerToFloat", "MatMulNBits", "MultiHeadAttention"),
+        *("NhwcMaxPool", "QAttention", "QEmbedLayerNormalization", "QGemm", "QMoE", "MoE"),
+        *("QLinearAdd", "QLinearAveragePool", "QLinearConcat", "QLinearConv", "QLinearLeakyRelu"),
+        *("QLinearGlobalAveragePool", "QLinearMul", "QLinearReduceMean", "QLinearSigmoid"),
+        *("QLinearSoftmax", "QLinearWhere", "QuantizeLinear", "QuickGelu", "RelativePositionBias"),
+        *("RotaryEmbedding", "SimplifiedLayerNormalization", "SkipGroupNorm"),
+        *("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "TransposeMatMul"),
+    }
+)
+"""Operators of onnxruntime's own whose shapes follow from those of their inputs."""
+
 Values = Mapping[fx.Node, Any]
 AtSizes = list[tuple[dict[str, int], Values]]
 """The values of the nodes at sizes of the named dimensions."""
@@ -123,7 +140,7 @@ def with_names(
 def depends_on_data(module: OnnxNode, node: fx.Node) -> bool:
     """Return whether the shape of a node's value may depend on more than the inputs' shapes."""
     if module.kind in _OF_DATA or module.domain:
-        return True
+        return module.domain != "com.microsoft" or module.kind not in _CONTRIBUTED
     if module.kind not in _WITH_SHAPE or CONSTANT in node.meta:
         return False
     of_shape = node.args if module.kind in ("ConstantOfShape", "Range") else node.args[1:]

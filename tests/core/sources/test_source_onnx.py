@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.backend.test.case import node as backend
 from torch import nn
 
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery
@@ -45,7 +46,7 @@ def saved(
 
 
 def mixed(path: Path, batch: int | str) -> Path:
-    """Write a model with a convolution, shapes of sizes, a branch, and operators TVM lacks."""
+    """Write a model with a convolution, shapes of sizes, and a branch."""
     random = np.random.default_rng(0)
     names = [helper.make_tensor_value_info(name, F, None) for name in ("then", "else")]
     branches = [
@@ -94,8 +95,7 @@ def test_a_model_of_onnx_gives_what_onnxruntime_does(tmp_path: Path, strategy: A
     nodes = stages.lowered.nodes
     assert nodes["conv_conv"].strategy == strategy
     assert nodes["celu"].strategy == strategy
-    there = [each for each in nodes.values() if "runs in onnxruntime" in each.reason]
-    assert there or strategy == "library"
+    assert not [each for each in nodes.values() if "runs in onnxruntime" in each.reason]
     assert not nodes["reshape"].reason, "its shape is a constant"
     names = dict(stages.loaded.model.named_parameters())
     assert {"conv.weight", "conv.bias", "weight"} <= set(names)
@@ -422,23 +422,39 @@ def cases_of(module: str) -> dict[str, Any]:
     return {each.name.removeprefix("test_"): each for each in backend._NodeTestCases}
 
 
+PART_OF_MODEL = (
+    *("axis", "dft_length", "frame_step", "frame_length", "window", "roi", "scales", "sizes"),
+)
+"""Inputs of ONNX's tests that models have as constants."""
+
+
 def in_tvm(tmp_path: Path, case: Any) -> bool:
     """Run one of ONNX's tests of a node; return whether TVM computes all of it.
 
     The outputs match those of onnxruntime, and of the test.
     """
     path = tmp_path / f"{case.name}.onnx"
-    path.write_bytes(case.model.SerializeToString())
     inputs, expected = case.data_sets[0]
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    given = list(zip(model.graph.input, inputs, strict=True))
+    del model.graph.input[:]
+    for each, value in given:
+        if each.name in PART_OF_MODEL:
+            model.graph.initializer.append(numpy_helper.from_array(np.asarray(value), each.name))
+        else:
+            model.graph.input.append(each)
+    path.write_bytes(model.SerializeToString())
     specs = []
-    for index, value in enumerate(inputs):
+    for index, value in enumerate(v for each, v in given if each.name not in PART_OF_MODEL):
         file = tmp_path / f"{case.name}.{index}.npy"
         np.save(file, value)
         specs.append(InputSpec(shape=value.shape, dtype=value.dtype.name, file=str(file)))
     recipe = Recipe(source=Source(spec=str(path)), inputs=tuple(specs))
     pipeline = Pipeline()
     record = pipeline.answer(RunQuery(recipe, quick=True))
-    assert record.verdict == "match", f"{case.name}: {record.reason}"
+    # onnxruntime transforms by sums of products, which round more.
+    assert record.verdict in ("match", "rounding"), f"{case.name}: {record.reason}"
     stages = pipeline.stages(recipe)
     there = stages.loaded.model(*(each.value for each in stages.loaded.inputs))
     there = list(there.values()) if isinstance(there, dict) else [there]
@@ -457,6 +473,10 @@ def in_tvm(tmp_path: Path, case: Any) -> bool:
         ("qlinearconv", "qlinearconv"),
         ("qlinearmatmul", "qlinearmatmul_2D_uint8_float32 qlinearmatmul_3D_int8_float32"),
         ("attention", "attention_4d_with_past_and_present"),
+        ("dft", "dft_inverse dft_axis"),
+        ("stft", "stft_with_window"),
+        ("resize", "resize_downsample_scales_linear resize_tf_crop_and_resize_axes_2_3"),
+        ("rotaryembedding", "rotary_embedding_3d_input rotary_embedding_interleaved"),
         *rows_at_length(
             ("gru", "gru_bidirectional gru_defaults gru_reverse gru_with_initial_bias"),
             ("lstm", "lstm_defaults lstm_reverse"),
@@ -464,6 +484,23 @@ def in_tvm(tmp_path: Path, case: Any) -> bool:
             (
                 "attention",
                 "attention_3d_gqa_causal attention_4d_attn_mask_bool",
+            ),
+            ("dft", "dft dft_opset19 dft_inverse_opset19 dft_axis_opset19"),
+            ("stft", "stft"),
+            (
+                "resize",
+                "resize_downsample_scales_cubic_antialias resize_downsample_sizes_linear_antialias "
+                "resize_downsample_scales_linear_half_pixel_symmetric "
+                "resize_upsample_scales_cubic_A_n0p5_exclude_outside "
+                "resize_upsample_sizes_nearest_not_larger "
+                "resize_downsample_sizes_nearest_not_smaller "
+                "resize_tf_crop_and_resize_extrapolation_value resize_tf_crop_and_resize_axes_3_2 "
+                "resize_downsample_scales_cubic resize_downsample_scales_nearest",
+            ),
+            (
+                "rotaryembedding",
+                "rotary_embedding rotary_embedding_with_rotary_dim "
+                "rotary_embedding_with_interleaved_rotary_dim rotary_embedding_no_position_ids",
             ),
         ),
     ],
@@ -609,6 +646,24 @@ def test_a_branch_that_cannot_be_computed_in_vain_stays_one_node(tmp_path: Path)
     assert record.verdict == "match", record.reason
     stays = pipeline.stages(recipe).lowered.nodes["if_"]
     assert stays.strategy == "library"
+
+
+def test_a_cast_to_bfloat16_rounds(tmp_path: Path) -> None:
+    graph = helper.make_graph(
+        [
+            node("Cast", ["x"], ["half"], to=TensorProto.BFLOAT16),
+            node("Cast", ["half"], ["y"], to=F),
+        ],
+        "graph",
+        [info("x", F, [8])],
+        [info("y")],
+    )
+    path = tmp_path / "net.onnx"
+    sets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=sets, ir_version=10), path)
+    recipe = Recipe(source=Source(spec=str(path)), steps=find_pipeline("optimise-cpu").steps)
+    record = Pipeline().answer(RunQuery(recipe, quick=True))
+    assert (record.verdict, record.max_abs_error) == ("match", 0)
 
 
 def test_a_sequence_that_grows_leaves_the_rest_to_be_lowered(tmp_path: Path) -> None:
