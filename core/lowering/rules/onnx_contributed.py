@@ -8,6 +8,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+from tvm import ir
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast
@@ -289,16 +291,24 @@ def _quantised(b: NodeBuilder, real: Value, scale: Value, zero: Value) -> Value:
     return _clipped(b, made if zero is None else _sum(b, made, cast(b, zero, "float32")), zero)
 
 
+def _number(b: NodeBuilder, function: Callable[..., Value], x: Value, y: Value) -> Value:
+    """Compute with two scales, at once if they are constants."""
+    if not all(isinstance(each, ir.GenericConst) for each in (x, y)):
+        return b.emit(function(x, y))
+    values = (each.value.numpy().reshape(()) for each in (x, y))
+    return scalar(getattr(np, function.__name__)(*values).item(), "float32")
+
+
 def _qlinear_add(b: NodeBuilder, attributes: Attributes, *given: Value) -> Value:
     """Add in the order of onnxruntime, as many sums are half of a number."""
     scale, zero = _scale_of(given, 6)
     moved = scalar(0.0, "float32") if zero is None else cast(b, zero, "float32")
     terms = []
     for x, own, own_zero in (given[:3], given[3:6]):
-        ratio = b.emit(op.divide(own, scale))
+        ratio = _number(b, op.divide, own, scale)
         if own_zero is not None:
-            share = b.emit(op.multiply(ratio, cast(b, own_zero, "float32")))
-            moved = b.emit(op.subtract(moved, share))
+            share = _number(b, op.multiply, ratio, cast(b, own_zero, "float32"))
+            moved = _number(b, op.subtract, moved, share)
         terms.append(b.emit(op.multiply(cast(b, x, "float32"), ratio)))
     total = _sum(b, b.emit(op.add(terms[0], moved)), terms[1])
     return _clipped(b, b.emit(op.round(total)), zero)
@@ -306,7 +316,7 @@ def _qlinear_add(b: NodeBuilder, attributes: Attributes, *given: Value) -> Value
 
 def _qlinear_mul(b: NodeBuilder, attributes: Attributes, *given: Value) -> Value:
     scale, zero = _scale_of(given, 6)
-    factor = b.emit(op.divide(b.emit(op.multiply(given[1], given[4])), scale))
+    factor = _number(b, op.divide, _number(b, op.multiply, given[1], given[4]), scale)
     factors = (centred(b, given[at], given[at + 2]) for at in (0, 3))
     return _scaled(b, b.emit(op.multiply(*factors)), factor, zero)
 
@@ -318,8 +328,8 @@ def _global_average(b: NodeBuilder, attributes: Attributes, *given: Value) -> Va
     scale, zero = _scale_of(given, 3)
     total = b.emit(op.sum(centred(b, given[0], given[2]), axes, keepdims=True))
     count = math.prod(shape_of(given[0])[2:])
-    whole = b.emit(op.multiply(scale, scalar(float(count), "float32")))
-    return _scaled(b, total, b.emit(op.divide(given[1], whole)), zero)
+    whole = _number(b, op.multiply, scale, scalar(float(count), "float32"))
+    return _scaled(b, total, _number(b, op.divide, given[1], whole), zero)
 
 
 def _scaled(b: NodeBuilder, total: Value, factor: Value, zero: Value) -> Value:

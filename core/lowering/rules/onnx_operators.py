@@ -123,6 +123,8 @@ def centred(b: NodeBuilder, x: Value, zero: Value, axis: int | None = None) -> V
 
 def along(b: NodeBuilder, value: Value, dtype: str, x: Value, axis: int | None) -> Value:
     """Return a number, or one for each slice of `x` along an axis, to compute with `x`."""
+    if isinstance(value, ir.GenericConst) and shape_of(value) in ((), (1,)):
+        return scalar(value.value.numpy().item(), dtype)
     value = cast(b, value, dtype)
     if shape_of(value) in ((), (1,)) or axis is None:
         return b.emit(op.reshape(value, []))

@@ -459,7 +459,8 @@ def in_tvm(tmp_path: Path, case: Any) -> bool:
     there = stages.loaded.model(*(each.value for each in stages.loaded.inputs))
     there = list(there.values()) if isinstance(there, dict) else [there]
     for value, right in zip(there, expected, strict=True):
-        np.testing.assert_allclose(value.numpy(), right, rtol=1e-3, atol=1e-5)
+        scale = max(1.0, float(np.abs(right).max()))
+        np.testing.assert_allclose(value.numpy(), right, rtol=1e-3, atol=1e-5 * scale)
     return all(each.strategy != "library" for each in stages.lowered.nodes.values())
 
 
