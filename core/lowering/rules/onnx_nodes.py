@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from tvm import relax
+from tvm import ir, relax, tirx
+from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, as_tensor, cast
 from lowerscope.core.lowering.rule_table import Refused, exact
@@ -18,6 +20,8 @@ from lowerscope.core.lowering.values import (
     dtype_of,
     is_size,
     is_tensor,
+    rank_of,
+    simplified,
 )
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.onnx_models import OnnxNode
@@ -55,7 +59,12 @@ def onnx_node(b: NodeBuilder, module: OnnxNode, *inputs: Value) -> Value:
     wrong = WRONG.get(module.kind)
     if wrong is not None and wrong(attributes, given):
         raise Refused(_("TVM's importer computes something else"))
-    value = None if own is None else own(b, attributes, *given)
+    sizes = _sizes(b, module, inputs)
+    value = None
+    if sizes is not None:
+        value = _OF_SIZES[module.kind](b, *sizes)
+    elif own is not None:
+        value = own(b, attributes, *given)
     if value is None:
         value = converted(b, module.kind, module.version, given, attributes)
     members = _members(b, value)
@@ -73,6 +82,32 @@ def _shape_itself(b: NodeBuilder, value: Value) -> Value:
         if isinstance(bound, relax.ShapeExpr) or is_size(bound):
             return bound
     return value
+
+
+def _sizes(b: NodeBuilder, module: OnnxNode, inputs: Sequence[Value]) -> list[Any] | None:
+    """Return the inputs of an operator on sizes; ``None`` if there are none, or others as well."""
+    if module.kind not in _OF_SIZES or module.domain:
+        return None
+    given = [_shape_itself(b, each) for each in inputs]
+    if not any(is_size(each) and str(each.ty.dtype) == "int64" for each in given):
+        return None
+    found = []
+    for each in given:
+        if isinstance(each, ir.GenericConst) and rank_of(each) == 0 and dtype_of(each) == "int64":
+            each = tirx.IntImm("int64", each.value.numpy().item())
+        if not is_size(each) or str(each.ty.dtype) != "int64":
+            return None
+        found.append(each)
+    return found
+
+
+_OF_SIZES: dict[str, Callable[..., Value]] = {
+    "Add": lambda _b, first, second: simplified(first + second),
+    "Sub": lambda _b, first, second: simplified(first - second),
+    "Mul": lambda _b, first, second: simplified(first * second),
+    "Range": lambda b, start, end, step: b.emit(op.arange(start, end, step, "int64")),
+}
+"""What operators make of sizes in place of tensors."""
 
 
 def _members(b: NodeBuilder, value: Any) -> list[Any]:

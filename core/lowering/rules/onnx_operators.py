@@ -11,20 +11,22 @@ from functools import cache
 from typing import Any
 
 import torch
-from tvm import ir
+from tvm import ir, relax
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast
 from lowerscope.core.lowering.rule_table import Refused
 from lowerscope.core.lowering.rules.complex import stft, transformed
 from lowerscope.core.lowering.rules.creation import in_dtype
-from lowerscope.core.lowering.rules.shape import permute_to
+from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
 from lowerscope.core.lowering.values import (
     COMPLEX,
     EncodedTensor,
     Value,
     dtype_of,
+    extents_of,
     is_float,
+    is_size,
     is_tensor,
     rank_of,
     scalar,
@@ -106,6 +108,23 @@ def _cast(b: NodeBuilder, attributes: Attributes, x: Value) -> Value:
 
 _BFLOAT16 = 16
 """ONNX's number of the dtype, to which TVM's own cast does not round."""
+
+
+def _reshape(b: NodeBuilder, attributes: Attributes, x: Value, shape: Value = None) -> Value:
+    """Give a tensor other extents; what is left for one of them is a quotient without a rest."""
+    if isinstance(shape, relax.ShapeExpr):
+        sizes = list(extents_of(shape))
+    elif isinstance(shape, ir.GenericConst):
+        sizes = shape.value.numpy().tolist()
+    else:
+        return None
+    if is_size(x) and sizes in ([-1], [1]):
+        return relax.ShapeExpr([x])
+    if not is_tensor(x) or isinstance(x, ir.GenericConst):
+        return None
+    if not attributes.get("allowzero"):
+        sizes = [shape_of(x)[axis] if each == 0 else each for axis, each in enumerate(sizes)]
+    return reshape_to(b, x, sizes)
 
 
 # --- Integers ---
@@ -659,6 +678,7 @@ def _resized(
 
 
 OWN: dict[str, Callable[..., Any]] = {
+    "Reshape": _reshape,
     "Cast": _cast,
     "CastLike": _cast_like,
     "DFT": _dft,

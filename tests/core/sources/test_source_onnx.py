@@ -125,6 +125,55 @@ def test_a_state_of_a_named_size_is_lowered(tmp_path: Path) -> None:
     assert pipeline.answer(RunQuery(recipe)).verdict == "match"
 
 
+def test_what_is_left_for_an_extent_is_a_plain_number_of_sizes(tmp_path: Path) -> None:
+    nodes = [
+        node("Concat", ["x", "x"], ["both"], axis=2),
+        node("Shape", ["both"], ["shape"]),
+        node("Gather", ["shape", "two"], ["length"]),
+        node("Unsqueeze", ["length", "first"], ["lengths"]),
+        node("Concat", ["rest", "lengths", "eight"], ["wanted"], axis=0),
+        node("Reshape", ["both", "wanted"], ["y"]),
+    ]
+    arrays = {"two": np.array(2), "first": [0], "rest": [-1], "eight": [8]}
+    path = saved(tmp_path / "net.onnx", nodes, ["batch", 4, "time", 8], arrays, ["y"])
+    recipe = msgspec.structs.replace(
+        Recipe(source=Source(spec=str(path))),
+        inputs=(parse_input("x=batch,4,time,8"),),
+        dimensions=(Dimension(name="batch", low=1, high=8), Dimension(name="time", low=1, high=9)),
+    )
+    pipeline = Pipeline()
+    assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match"
+    main = str(pipeline.stages(recipe).lowered.module["main"])
+    assert "//" not in main, "TVM fails to build an index by such a quotient"
+
+
+def test_numbers_of_sizes_are_lowered(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", ["x"], ["shape"]),
+        node("Gather", ["shape", "zero"], ["length"]),
+        node("Add", ["length", "two"], ["more"]),
+        node("Range", ["zero", "more", "one"], ["places"]),
+        node("Cast", ["places"], ["numbers"], to=F),
+        node("Reshape", ["more", "any"], ["first"]),
+        node("Concat", ["first", "width"], ["wanted"], axis=0),
+        node("Unsqueeze", ["numbers", "last"], ["column"]),
+        node("Expand", ["column", "wanted"], ["wide"]),
+        node("Concat", ["x", "wide"], ["y"], axis=0),
+    ]
+    arrays = {"zero": np.array(0), "one": np.array(1), "two": np.array(2)}
+    lists = {"any": [-1], "width": [3], "last": [-1]}
+    path = saved(tmp_path / "net.onnx", nodes, ["n", 3], arrays | lists, ["y"])
+    recipe = msgspec.structs.replace(
+        Recipe(source=Source(spec=str(path))),
+        inputs=(parse_input("x=n,3"),),
+        dimensions=(Dimension(name="n", low=1, high=8),),
+    )
+    pipeline = Pipeline()
+    assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match"
+    nodes = pipeline.stages(recipe).lowered.nodes.values()
+    assert not [each.reason for each in nodes if each.strategy == "library"]
+
+
 def test_dimensions_of_onnx_have_names(tmp_path: Path) -> None:
     path = mixed(tmp_path / "net.onnx", "batch")
     recipe = Recipe(source=Source(spec=str(path)))
