@@ -48,6 +48,9 @@ RANDOM = (
 CONSTANT = "constant"
 """Key of the value in the ``meta`` of an FX node that it has for all inputs."""
 
+PATH = "path"
+"""Key of the dotted path in the ``meta`` of an FX node of the module that it comes from."""
+
 
 class OnnxNode(nn.Module):
     """One node of an ONNX graph; it has a subclass for each operator.
@@ -99,6 +102,22 @@ class OnnxNode(nn.Module):
             for name, value in zip(self.inputs, inputs, strict=True)
             if name and value is not None
         }
+        try:
+            return self._run(given)
+        except RuntimeError:
+            wide = {
+                name: value.double()
+                if isinstance(value, torch.Tensor) and value.is_floating_point()
+                else value
+                for name, value in given.items()
+            }
+            before = {_type_of(value) for value in given.values()}
+            if "float64" not in before or before == {_type_of(value) for value in wide.values()}:
+                raise
+            # In a run in float64, others compute constants of their own dtype.
+            return self._run(wide)
+
+    def _run(self, given: Mapping[str, Any]) -> Any:
         types = tuple((name, _type_of(value)) for name, value in given.items())
         threads = torch.get_num_threads() if self.kind in _TIMED else 1
         run = _of_node(self.content, self.imports, types, self.tensors, self.outputs, threads)
@@ -114,6 +133,18 @@ class OnnxNode(nn.Module):
         node.ParseFromString(self.content)
         return node
 
+    def arranged(self, inputs: Sequence[Any]) -> list[Any]:
+        """Return what is given for `inputs` in the order of the operator's own inputs.
+
+        What is part of the node is among them, as tensors; ``None`` for an absent one.
+        """
+        import onnx
+
+        parts = [onnx.TensorProto.FromString(each) for each in self.tensors]
+        known = dict(zip(self.inputs, inputs, strict=True))
+        known |= {each.name: _tensor_of(_array_of(each)) for each in parts}
+        return [known[each] if each else None for each in self.proto.input]
+
     @property
     def is_random(self) -> bool:
         """True for an operator that draws random numbers."""
@@ -124,7 +155,6 @@ class OnnxModel(nn.Module):
     """A model of a file: its initializers as parameters, and its nodes as modules.
 
     `graph`: the nodes, in their order.
-    `paths`: dotted path of the module that each node of `graph` comes from, by its name.
     """
 
     def __init__(self, model: Any, path: Path) -> None:
@@ -132,18 +162,27 @@ class OnnxModel(nn.Module):
         self.path = str(path)
         self._content = b"" if model.ByteSize() > _LARGEST else _unshared(model).SerializeToString()
         self.names = tuple(each.name for each in _inputs(model.graph))
+        self._dtypes = tuple(
+            str(_dtype_of(each.type.tensor_type.elem_type)) for each in _inputs(model.graph)
+        )
         self.outputs = tuple(each.name for each in model.graph.output)
-        self.paths: dict[str, str] = {}
         # Set before tensors and nodes are, none of which may take its name.
         self.graph = fx.Graph()
-        self.graph = _Builder(self, model).graph()
+        imports = {str(each.domain): int(each.version) for each in model.opset_import}
+        imports.setdefault("", imports.get("ai.onnx", 1))
+        self.graph = _Builder(self, self.path, model.graph, imports).graph()
         self.eval()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OnnxModel:
         return self
 
     def forward(self, *inputs: torch.Tensor) -> Any:
-        """Run the model, with one output as a tensor and more as a dict by name."""
+        """Run the model, with one output as a tensor and more as a dict by name.
+
+        With tensors of other dtypes than the model's, as float64, its nodes are run one by one.
+        """
+        if tuple(_type_of(each) for each in inputs) != self._dtypes:
+            return fx.Interpreter(self, graph=self.graph).run(*inputs, enable_io_processing=False)
         run = _of_model(self._content, self.path, self.outputs, torch.get_num_threads())
         given = {name: _arrays(each) for name, each in zip(self.names, inputs, strict=True)}
         results = [_tensors(each) for each in run(given)]
@@ -447,16 +486,23 @@ def _inputs_by_name(graph: Any) -> Iterator[tuple[Any, str]]:
         yield each, name
 
 
-def _parameters(graph: Any, path: Path) -> Iterator[Parameter]:
+def _dtype_of(number: int) -> Any:
+    """Return NumPy's dtype for ONNX's number of it; ``""`` for a number that stands for none."""
     from onnx.helper import tensor_dtype_to_np_dtype
 
+    try:
+        return tensor_dtype_to_np_dtype(number)
+    except KeyError:
+        return ""
+
+
+def _parameters(graph: Any, path: Path) -> Iterator[Parameter]:
     for each, name in _inputs_by_name(graph):
         kind = each.type.WhichOneof("value")
         tensor = each.type.tensor_type
         dtype = ""
         if kind == "tensor_type":
-            with contextlib.suppress(KeyError):  # a number that stands for no dtype
-                dtype = str(tensor_dtype_to_np_dtype(tensor.elem_type))
+            dtype = str(_dtype_of(tensor.elem_type))
         if dtype not in DTYPES:
             what = dtype if dtype not in ("", "object") else _("no tensor of numbers")
             raise LowerscopeError(
@@ -485,32 +531,56 @@ def _identifier(name: str, other: str) -> str:
 
 
 class _Builder:
-    """The FX graph of an ONNX graph, whose nodes and tensors are attributes of `model`."""
+    """The FX graph of an ONNX graph, whose nodes and tensors are attributes of `root`.
 
-    def __init__(self, model: OnnxModel, proto: Any) -> None:
-        self._model = model
+    `path`: the model's file, for errors.
+    `imports`: versions of the sets of operators.
+    `captured`: names of outer values that it reads, which are its last inputs.
+    """
+
+    def __init__(
+        self,
+        root: nn.Module,
+        path: str,
+        proto: Any,
+        imports: Mapping[str, int],
+        captured: Sequence[str] = (),
+    ) -> None:
+        self._root = root
+        self._path = path
         self._graph = fx.Graph()
-        self._proto = proto.graph
-        self._imports = {str(each.domain): int(each.version) for each in proto.opset_import}
-        self._imports.setdefault("", self._imports.get("ai.onnx", 1))
+        self._proto = proto
+        self._imports = imports
+        self._captured = captured
         self._values: dict[str, fx.Node] = {}
         self._tensors: dict[str, Any] = {each.name: each for each in self._proto.initializer}
 
     def graph(self) -> fx.Graph:
-        """Return the graph with what the outputs depend on."""
+        """Return the graph with what the outputs depend on; several outputs are a dict by name."""
+        values = self._results()
+        outputs = {each.name: made for each, made in zip(self._proto.output, values, strict=True)}
+        self._graph.output(outputs if len(outputs) > 1 else next(iter(outputs.values())))
+        return self._graph
+
+    def body(self) -> fx.GraphModule:
+        """Return the graph of an attribute of a node, whose outputs are a tuple."""
+        self._graph.output(tuple(self._results()))
+        return fx.GraphModule(self._root, self._graph)
+
+    def _results(self) -> list[fx.Node]:
         if self._proto.sparse_initializer:
             raise LowerscopeError(
                 _("it has sparse initializers"),
-                where=self._model.path,
+                where=self._path,
                 todo=_("Export it with dense ones"),
             )
         for each, name in _inputs_by_name(self._proto):
             self._values[each.name] = self._graph.placeholder(name)
+        for outer in self._captured:
+            self._values.setdefault(outer, self._graph.placeholder(_identifier(outer, "outer")))
         for each in self._needed():
             self._add(each)
-        outputs = {each.name: self._value(each.name) for each in self._proto.output}
-        self._graph.output(outputs if len(outputs) > 1 else next(iter(outputs.values())))
-        return self._graph
+        return [self._value(each.name) for each in self._proto.output]
 
     def _needed(self) -> list[Any]:
         """Return the nodes that outputs depend on; a constant is a tensor and no node."""
@@ -531,28 +601,28 @@ class _Builder:
         module = _class_of(str(node.op_type))(node, self._imports, self._tensors)
         args = tuple(self._value(each) if each else None for each in module.reads)
         path, leaf = _path_of(node)
-        target = _attach(self._model, path, leaf, module)
+        target = _attach(self._root, path, leaf, module)
         made = self._graph.call_module(target, args)
-        self._model.paths[made.name] = target.rpartition(".")[0]
+        made.meta[PATH] = target.rpartition(".")[0]
         if len(module.outputs) == 1:
             self._values[next(filter(None, node.output))] = made
             return
         for index, name in enumerate(filter(None, node.output)):
             self._values[name] = member = self._graph.call_function(operator.getitem, (made, index))
-            self._model.paths[member.name] = self._model.paths[made.name]
+            member.meta[PATH] = made.meta[PATH]
 
     def _value(self, name: str) -> fx.Node:
         if name not in self._values:
             if name not in self._tensors:
                 raise LowerscopeError(
                     _("no node computes {name}, which is read", name=name),
-                    where=self._model.path,
+                    where=self._path,
                     todo=_("Export it again, for example with torch.onnx.export"),
                 )
             tensor = self._tensor(name, self._tensors[name])
             *path, leaf = [part for part in re.split(r"[./:]+", name) if part] or ["tensor"]
             path, leaf = [_OTHER.sub("_", each) for each in path], _identifier(leaf, "tensor")
-            target = _attach(self._model, path, leaf, tensor)
+            target = _attach(self._root, path, leaf, tensor)
             self._values[name] = self._graph.get_attr(target)
         return self._values[name]
 
@@ -562,7 +632,7 @@ class _Builder:
             tensor = _tensor_of(_array_of(given) if hasattr(given, "dims") else np.asarray(given))
         except Exception as error:  # NumPy raises several types for sizes that do not fit
             raise _unreadable(
-                Path(self._model.path), _("the tensor {name}: {error}", name=name, error=error)
+                Path(self._path), _("the tensor {name}: {error}", name=name, error=error)
             ) from None
         return nn.Parameter(tensor, requires_grad=False) if tensor.is_floating_point() else tensor
 
@@ -603,6 +673,35 @@ def _constant_of(node: Any) -> Any:
     if attribute.name in ("value_float", "value_floats"):
         return np.asarray(value, np.float32)
     return np.asarray(value, np.int64) if attribute.name.startswith("value_int") else value
+
+
+def bodies_of(module: OnnxNode) -> dict[str, fx.GraphModule]:
+    """Return the graphs of a node with control flow, by attribute.
+
+    Each takes its own inputs, and then the values that any of them captures: the last inputs of
+    the node. It gives a tuple.
+    """
+    node = module.proto
+    captured = module.inputs[len(node.input) :]
+    return {
+        str(attribute.name): _Builder(
+            nn.Module(), "", attribute.g, dict(module.imports), captured
+        ).body()
+        for attribute in node.attribute
+        if attribute.HasField("g")
+    }
+
+
+def node_of(
+    kind: str, imports: Mapping[str, int], inputs: Sequence[str], **attributes: Any
+) -> OnnxNode:
+    """Return a node of one of ONNX's own operators with one output.
+
+    `inputs`: different names; ``""`` for one that is absent.
+    """
+    from onnx.helper import make_node
+
+    return _class_of(kind)(make_node(kind, inputs, ["y"], **attributes), imports, {})
 
 
 @cache

@@ -291,7 +291,7 @@ def _with_both_branches(graph_module: fx.GraphModule) -> fx.GraphModule:
             continue
         with graph.inserting_before(node):
             results = [
-                _copied(graph, branch, name, node.args[3])
+                copied(graph, branch, name, node.args[3])
                 for branch, name in zip(branches, names, strict=True)
             ]
             selected = [
@@ -312,8 +312,8 @@ def _with_both_branches(graph_module: fx.GraphModule) -> fx.GraphModule:
     return graph_module
 
 
-_MOST_OF_LOOP = 1000
-"""Most nodes that the steps of a ``scan`` or ``map`` become."""
+MOST_OF_LOOP = 1000
+"""Most nodes that the steps of a loop become."""
 
 
 def _unrolled(graph_module: fx.GraphModule) -> fx.GraphModule:
@@ -332,13 +332,13 @@ def _unrolled(graph_module: fx.GraphModule) -> fx.GraphModule:
         if not isinstance(step, fx.GraphModule) or not isinstance(count, int):
             continue
         step = _unrolled(_with_both_branches(step))
-        if count * len(step.graph.nodes) > _MOST_OF_LOOP:
+        if count * len(step.graph.nodes) > MOST_OF_LOOP:
             continue
         made: list[list[fx.Node]] = []
         with graph.inserting_before(node):
             for index in range(count):
                 rows = [_called(graph, torch.ops.aten.select.int, each, 0, index) for each in given]
-                results = _copied(graph, step, name, [*carried, *rows, *others])
+                results = copied(graph, step, name, [*carried, *rows, *others])
                 carried = results[: len(carried)]
                 made.append(results[len(carried) :])
             stacked = [
@@ -383,10 +383,13 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, fx.Node) and isinstance(value.meta.get("val"), torch.Tensor)
 
 
-def _copied(
+def copied(
     graph: fx.Graph, branch: fx.GraphModule, name: str, operands: Sequence[fx.Node]
 ) -> list[fx.Node]:
-    """Copy the nodes of a branch into the graph; return those of its results."""
+    """Copy the nodes of a branch into the graph; return those of its results.
+
+    Its modules and tensors are attributes of the module `name`.
+    """
     known: dict[fx.Node, Any] = {}
     given = iter(operands)
     for node in branch.graph.nodes:
@@ -396,7 +399,7 @@ def _copied(
             return [known[each] for each in node.args[0]]
         else:
             known[node] = graph.node_copy(node, known.__getitem__)
-            if node.op == "get_attr":
+            if node.op in ("get_attr", "call_module"):
                 known[node].target = f"{name}.{node.target}"
     raise AssertionError("a graph ends with its output")
 

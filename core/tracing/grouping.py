@@ -6,7 +6,6 @@ as ``.item()`` does, stays within the group of the nodes that compute and read i
 
 from __future__ import annotations
 
-import copy
 import heapq
 import itertools
 import operator
@@ -20,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.onnx_models import OnnxModel, OnnxNode
+from lowerscope.core.sources.onnx_models import OnnxNode
 from lowerscope.core.sources.opened_model import without_logs
 from lowerscope.core.tracing.example_run import NodeInfo, may_write, operator_name
 from lowerscope.core.tracing.onnx_graphs import depends_on_data, run_nodes
@@ -89,16 +88,15 @@ def group_numbers(
     return True
 
 
-def graph_of(model: OnnxModel, inputs: Sequence[torch.Tensor]) -> fx.GraphModule:
-    """Return the graph of an ONNX model.
-
-    Nodes that pass sequences to one another are grouped if one of them is empty, and so has no
-    tensors to be passed.
+def with_sequences_grouped(
+    graph_module: fx.GraphModule, inputs: Sequence[torch.Tensor]
+) -> fx.GraphModule:
+    """Return the graph of an ONNX model, with nodes that pass sequences to one another grouped if
+    one of them is empty, and so has no tensors to be passed.
     """
-    kinds = {each.kind for each in model.modules() if isinstance(each, OnnxNode)}
+    kinds = {each.kind for each in graph_module.modules() if isinstance(each, OnnxNode)}
     if "SequenceEmpty" not in kinds:
-        return fx.GraphModule(model, model.graph)
-    graph_module = fx.GraphModule(model, copy.deepcopy(model.graph))
+        return graph_module
     values = run_nodes(graph_module, inputs)
     sequences = [
         node

@@ -43,6 +43,23 @@ _WITH_SHAPE = frozenset(
 )
 """Operators whose outputs have shapes that an input may hold."""
 
+_CONTRIBUTED = frozenset(
+    {
+        *("Attention", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "BiasSplitGelu"),
+        *("DequantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "FastGelu"),
+        *("EmbedLayerNormalization", "FusedConv", "FusedGemm", "FusedMatMul", "Gelu", "Inverse"),
+        *("FusedMatMulActivation", "GatherND", "GridSample", "GroupNorm", "MatMulBnb4"),
+        *("MatMulInteger16", "MatMulIntegerToFloat", "MatMulNBits", "MultiHeadAttention"),
+        *("NhwcMaxPool", "QAttention", "QEmbedLayerNormalization", "QGemm", "QMoE", "MoE"),
+        *("QLinearAdd", "QLinearAveragePool", "QLinearConcat", "QLinearConv", "QLinearLeakyRelu"),
+        *("QLinearGlobalAveragePool", "QLinearMul", "QLinearReduceMean", "QLinearSigmoid"),
+        *("QLinearSoftmax", "QLinearWhere", "QuantizeLinear", "QuickGelu", "RelativePositionBias"),
+        *("RotaryEmbedding", "SimplifiedLayerNormalization", "SkipGroupNorm"),
+        *("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "TransposeMatMul"),
+    }
+)
+"""Operators of onnxruntime's own whose shapes follow from those of their inputs."""
+
 Values = Mapping[fx.Node, Any]
 AtSizes = list[tuple[dict[str, int], Values]]
 """The values of the nodes at sizes of the named dimensions."""
@@ -79,7 +96,7 @@ def values_of(
     at_sizes: AtSizes = [({}, base)]
     if named is not None:
         at_sizes = list(_at_sizes(graph_module, inputs, named, base))
-    _mark_constants(graph_module, [values for _sizes, values in at_sizes])
+    mark_constants(graph_module, [values for _sizes, values in at_sizes])
     return at_sizes
 
 
@@ -123,7 +140,7 @@ def with_names(
 def depends_on_data(module: OnnxNode, node: fx.Node) -> bool:
     """Return whether the shape of a node's value may depend on more than the inputs' shapes."""
     if module.kind in _OF_DATA or module.domain:
-        return True
+        return module.domain != "com.microsoft" or module.kind not in _CONTRIBUTED
     if module.kind not in _WITH_SHAPE or CONSTANT in node.meta:
         return False
     of_shape = node.args if module.kind in ("ConstantOfShape", "Range") else node.args[1:]
@@ -165,7 +182,7 @@ def _by_name(values: Values) -> dict[str, Any]:
     return {node.name: value for node, value in values.items()}
 
 
-def _mark_constants(graph_module: fx.GraphModule, found: Sequence[Values]) -> None:
+def mark_constants(graph_module: fx.GraphModule, found: Sequence[Values]) -> None:
     """Store the values of nodes that are the same for all inputs and sizes in their ``meta``."""
     known: set[fx.Node] = set()
     unsure: set[fx.Node] = set()  # Their shapes may depend on data.
@@ -174,7 +191,7 @@ def _mark_constants(graph_module: fx.GraphModule, found: Sequence[Values]) -> No
         if node.op == "get_attr":
             known.add(node)
         elif node.op in ("call_module", "call_function"):
-            module = _module_of(graph_module, node)
+            module = module_of(graph_module, node)
             is_group = module is None and node.op == "call_module"
             if (
                 is_group
@@ -192,7 +209,8 @@ def _mark_constants(graph_module: fx.GraphModule, found: Sequence[Values]) -> No
                     node.meta[CONSTANT] = value
 
 
-def _module_of(graph_module: fx.GraphModule, node: fx.Node) -> OnnxNode | None:
+def module_of(graph_module: fx.GraphModule, node: fx.Node) -> OnnxNode | None:
+    """Return what a node calls if it is of the ONNX model."""
     if node.op != "call_module":
         return None
     module = graph_module.get_submodule(str(node.target))

@@ -22,7 +22,7 @@ from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _, _n
-from lowerscope.core.sources.onnx_models import OnnxModel
+from lowerscope.core.sources.onnx_models import PATH, OnnxModel
 from lowerscope.core.sources.opened_model import (
     RandomState,
     prepare_compiling,
@@ -48,7 +48,13 @@ from lowerscope.core.tracing.fidelity import (
     differs_from_model,
     unchanged,
 )
-from lowerscope.core.tracing.grouping import graph_of, group_numbers, has_quantised, mark_varying
+from lowerscope.core.tracing.grouping import (
+    group_numbers,
+    has_quantised,
+    mark_varying,
+    with_sequences_grouped,
+)
+from lowerscope.core.tracing.onnx_control_flow import without_control_flow
 from lowerscope.core.tracing.splitting import OtherStructure, Split
 from lowerscope.core.tracing.trace_errors import (
     CONSTRAINT,
@@ -243,7 +249,8 @@ def trace(
         warnings.simplefilter("ignore")
         if isinstance(model, OnnxModel):
             with unchanged(model):
-                graph_module = graph_of(model, inputs)
+                graph_module = without_control_flow(model, inputs, named)
+                graph_module = with_sequences_grouped(graph_module, inputs)
                 at_sizes = onnx_graphs.values_of(graph_module, inputs, named, model.path)
                 values = onnx_graphs.described(at_sizes)
                 mark_varying(
@@ -251,7 +258,7 @@ def trace(
                 )
                 if named is not None:
                     values = onnx_graphs.with_names(graph_module, values, at_sizes, named)
-                modules = {each: model.paths.get(each, "") for each in values}
+                modules = {each.name: each.meta.get(PATH, "") for each in graph_module.graph.nodes}
                 traced = TracedModel(graph_module, values, {}, modules, {}, "onnx")
         else:
             traced = _trace_module(model, inputs, tracer, exported, calling, named, decomposed)

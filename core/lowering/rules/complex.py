@@ -501,7 +501,7 @@ def _permuted(b: NodeBuilder, parts: tuple[Part, Part], order: Sequence[int]) ->
     return first, second
 
 
-def _transformed(
+def transformed(
     b: NodeBuilder,
     input: Value,
     dims: Sequence[int],
@@ -565,7 +565,7 @@ def fft_r2c(
 ) -> Value:
     kind = "from real" if onesided else "complex"
     scale, sizes = _SCALES[normalization], [None] * len(dim)
-    return _transformed(b, input, dim, sizes, inverse=False, scale=scale, kind=kind)
+    return transformed(b, input, dim, sizes, inverse=False, scale=scale, kind=kind)
 
 
 @of_complex("fft_c2c")
@@ -574,7 +574,7 @@ def fft_c2c(
     b: NodeBuilder, input: Value, dim: Sequence[int], normalization: int, forward: bool
 ) -> Value:
     scale, sizes = _SCALES[normalization], [None] * len(dim)
-    return _transformed(b, input, dim, sizes, inverse=not forward, scale=scale)
+    return transformed(b, input, dim, sizes, inverse=not forward, scale=scale)
 
 
 @of_complex("fft_c2r")
@@ -584,7 +584,7 @@ def fft_c2r(
 ) -> Value:
     sizes = [*([None] * (len(dim) - 1)), last_dim_size]
     scale = _SCALES[normalization]
-    return _transformed(b, input, dim, sizes, inverse=True, scale=scale, kind="to real")
+    return transformed(b, input, dim, sizes, inverse=True, scale=scale, kind="to real")
 
 
 def _enter_transform(name: str, *, inverse: bool, kind: str, axes: int) -> None:
@@ -604,7 +604,7 @@ def _enter_transform(name: str, *, inverse: bool, kind: str, axes: int) -> None:
         scale = {"ortho": "by_root_n", "forward": "none" if inverse else "by_n"}.get(
             norm or "backward", "by_n" if inverse else "none"
         )
-        return _transformed(b, input, dims, sizes, inverse=inverse, scale=scale, kind=kind)
+        return transformed(b, input, dims, sizes, inverse=inverse, scale=scale, kind=kind)
 
     def of_one(b: NodeBuilder, input: Value, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
         return lower(b, input, n, dim, norm)

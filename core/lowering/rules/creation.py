@@ -174,10 +174,10 @@ def convert(b: NodeBuilder, value: Value, dtype: torch.dtype) -> Value:
         if str(dtype).removeprefix("torch.") == value.dtype:
             return value
         value = _decoded(b, value)
-    return truth(b, value) if dtype is torch.bool else _rounded(b, value, dtype_name(dtype))
+    return truth(b, value) if dtype is torch.bool else in_dtype(b, value, dtype_name(dtype))
 
 
-def _rounded(b: NodeBuilder, value: Value, dtype: str) -> Value:
+def in_dtype(b: NodeBuilder, value: Value, dtype: str) -> Value:
     """Return `value` in a dtype, rounded to bfloat16 by arithmetic.
 
     TVM computes in float32 in place of bfloat16, and leaves the casts in fused functions out.
@@ -233,7 +233,7 @@ def to(
         if isinstance(argument, torch.dtype):
             return convert(b, input, argument)
         if is_tensor(argument):
-            return _rounded(b, input, dtype_of(argument))
+            return in_dtype(b, input, dtype_of(argument))
     return input
 
 
@@ -246,7 +246,7 @@ def type_(b: NodeBuilder, input: Value, dtype: Any = None, non_blocking: bool = 
 
 @exact("type_as", aten.type_as.default)
 def type_as(b: NodeBuilder, input: Value, other: Value) -> Value:
-    return _rounded(b, input, dtype_of(other))
+    return in_dtype(b, input, dtype_of(other))
 
 
 @exact(torch.is_floating_point, "is_floating_point")

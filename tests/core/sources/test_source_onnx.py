@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.backend.test.case import node as backend
 from torch import nn
 
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery
@@ -45,7 +46,7 @@ def saved(
 
 
 def mixed(path: Path, batch: int | str) -> Path:
-    """Write a model with a convolution, shapes of sizes, a branch, and operators TVM lacks."""
+    """Write a model with a convolution, shapes of sizes, and a branch."""
     random = np.random.default_rng(0)
     names = [helper.make_tensor_value_info(name, F, None) for name in ("then", "else")]
     branches = [
@@ -94,8 +95,7 @@ def test_a_model_of_onnx_gives_what_onnxruntime_does(tmp_path: Path, strategy: A
     nodes = stages.lowered.nodes
     assert nodes["conv_conv"].strategy == strategy
     assert nodes["celu"].strategy == strategy
-    there = [each for each in nodes.values() if "runs in onnxruntime" in each.reason]
-    assert there or strategy == "library"
+    assert not [each for each in nodes.values() if "runs in onnxruntime" in each.reason]
     assert not nodes["reshape"].reason, "its shape is a constant"
     names = dict(stages.loaded.model.named_parameters())
     assert {"conv.weight", "conv.bias", "weight"} <= set(names)
@@ -123,6 +123,55 @@ def test_a_state_of_a_named_size_is_lowered(tmp_path: Path) -> None:
     assert lowered is not None
     assert not [name for name, each in lowered.nodes.items() if each.strategy == "library"]
     assert pipeline.answer(RunQuery(recipe)).verdict == "match"
+
+
+def test_what_is_left_for_an_extent_is_a_plain_number_of_sizes(tmp_path: Path) -> None:
+    nodes = [
+        node("Concat", ["x", "x"], ["both"], axis=2),
+        node("Shape", ["both"], ["shape"]),
+        node("Gather", ["shape", "two"], ["length"]),
+        node("Unsqueeze", ["length", "first"], ["lengths"]),
+        node("Concat", ["rest", "lengths", "eight"], ["wanted"], axis=0),
+        node("Reshape", ["both", "wanted"], ["y"]),
+    ]
+    arrays = {"two": np.array(2), "first": [0], "rest": [-1], "eight": [8]}
+    path = saved(tmp_path / "net.onnx", nodes, ["batch", 4, "time", 8], arrays, ["y"])
+    recipe = msgspec.structs.replace(
+        Recipe(source=Source(spec=str(path))),
+        inputs=(parse_input("x=batch,4,time,8"),),
+        dimensions=(Dimension(name="batch", low=1, high=8), Dimension(name="time", low=1, high=9)),
+    )
+    pipeline = Pipeline()
+    assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match"
+    main = str(pipeline.stages(recipe).lowered.module["main"])
+    assert "//" not in main, "TVM fails to build an index by such a quotient"
+
+
+def test_numbers_of_sizes_are_lowered(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", ["x"], ["shape"]),
+        node("Gather", ["shape", "zero"], ["length"]),
+        node("Add", ["length", "two"], ["more"]),
+        node("Range", ["zero", "more", "one"], ["places"]),
+        node("Cast", ["places"], ["numbers"], to=F),
+        node("Reshape", ["more", "any"], ["first"]),
+        node("Concat", ["first", "width"], ["wanted"], axis=0),
+        node("Unsqueeze", ["numbers", "last"], ["column"]),
+        node("Expand", ["column", "wanted"], ["wide"]),
+        node("Concat", ["x", "wide"], ["y"], axis=0),
+    ]
+    arrays = {"zero": np.array(0), "one": np.array(1), "two": np.array(2)}
+    lists = {"any": [-1], "width": [3], "last": [-1]}
+    path = saved(tmp_path / "net.onnx", nodes, ["n", 3], arrays | lists, ["y"])
+    recipe = msgspec.structs.replace(
+        Recipe(source=Source(spec=str(path))),
+        inputs=(parse_input("x=n,3"),),
+        dimensions=(Dimension(name="n", low=1, high=8),),
+    )
+    pipeline = Pipeline()
+    assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match"
+    nodes = pipeline.stages(recipe).lowered.nodes.values()
+    assert not [each.reason for each in nodes if each.strategy == "library"]
 
 
 def test_dimensions_of_onnx_have_names(tmp_path: Path) -> None:
@@ -422,28 +471,45 @@ def cases_of(module: str) -> dict[str, Any]:
     return {each.name.removeprefix("test_"): each for each in backend._NodeTestCases}
 
 
+PART_OF_MODEL = (
+    *("axis", "dft_length", "frame_step", "frame_length", "window", "roi", "scales", "sizes"),
+)
+"""Inputs of ONNX's tests that models have as constants."""
+
+
 def in_tvm(tmp_path: Path, case: Any) -> bool:
     """Run one of ONNX's tests of a node; return whether TVM computes all of it.
 
     The outputs match those of onnxruntime, and of the test.
     """
     path = tmp_path / f"{case.name}.onnx"
-    path.write_bytes(case.model.SerializeToString())
     inputs, expected = case.data_sets[0]
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    given = list(zip(model.graph.input, inputs, strict=True))
+    del model.graph.input[:]
+    for each, value in given:
+        if each.name in PART_OF_MODEL:
+            model.graph.initializer.append(numpy_helper.from_array(np.asarray(value), each.name))
+        else:
+            model.graph.input.append(each)
+    path.write_bytes(model.SerializeToString())
     specs = []
-    for index, value in enumerate(inputs):
+    for index, value in enumerate(v for each, v in given if each.name not in PART_OF_MODEL):
         file = tmp_path / f"{case.name}.{index}.npy"
         np.save(file, value)
         specs.append(InputSpec(shape=value.shape, dtype=value.dtype.name, file=str(file)))
     recipe = Recipe(source=Source(spec=str(path)), inputs=tuple(specs))
     pipeline = Pipeline()
     record = pipeline.answer(RunQuery(recipe, quick=True))
-    assert record.verdict == "match", f"{case.name}: {record.reason}"
+    # onnxruntime transforms by sums of products, which round more.
+    assert record.verdict in ("match", "rounding"), f"{case.name}: {record.reason}"
     stages = pipeline.stages(recipe)
     there = stages.loaded.model(*(each.value for each in stages.loaded.inputs))
     there = list(there.values()) if isinstance(there, dict) else [there]
     for value, right in zip(there, expected, strict=True):
-        np.testing.assert_allclose(value.numpy(), right, rtol=1e-3, atol=1e-5)
+        scale = max(1.0, float(np.abs(right).max()))
+        np.testing.assert_allclose(value.numpy(), right, rtol=1e-3, atol=1e-5 * scale)
     return all(each.strategy != "library" for each in stages.lowered.nodes.values())
 
 
@@ -457,6 +523,10 @@ def in_tvm(tmp_path: Path, case: Any) -> bool:
         ("qlinearconv", "qlinearconv"),
         ("qlinearmatmul", "qlinearmatmul_2D_uint8_float32 qlinearmatmul_3D_int8_float32"),
         ("attention", "attention_4d_with_past_and_present"),
+        ("dft", "dft_inverse dft_axis"),
+        ("stft", "stft_with_window"),
+        ("resize", "resize_downsample_scales_linear resize_tf_crop_and_resize_axes_2_3"),
+        ("rotaryembedding", "rotary_embedding_3d_input rotary_embedding_interleaved"),
         *rows_at_length(
             ("gru", "gru_bidirectional gru_defaults gru_reverse gru_with_initial_bias"),
             ("lstm", "lstm_defaults lstm_reverse"),
@@ -464,6 +534,23 @@ def in_tvm(tmp_path: Path, case: Any) -> bool:
             (
                 "attention",
                 "attention_3d_gqa_causal attention_4d_attn_mask_bool",
+            ),
+            ("dft", "dft dft_opset19 dft_inverse_opset19 dft_axis_opset19"),
+            ("stft", "stft"),
+            (
+                "resize",
+                "resize_downsample_scales_cubic_antialias resize_downsample_sizes_linear_antialias "
+                "resize_downsample_scales_linear_half_pixel_symmetric "
+                "resize_upsample_scales_cubic_A_n0p5_exclude_outside "
+                "resize_upsample_sizes_nearest_not_larger "
+                "resize_downsample_sizes_nearest_not_smaller "
+                "resize_tf_crop_and_resize_extrapolation_value resize_tf_crop_and_resize_axes_3_2 "
+                "resize_downsample_scales_cubic resize_downsample_scales_nearest",
+            ),
+            (
+                "rotaryembedding",
+                "rotary_embedding rotary_embedding_with_rotary_dim "
+                "rotary_embedding_with_interleaved_rotary_dim rotary_embedding_no_position_ids",
             ),
         ),
     ],
@@ -487,10 +574,149 @@ def test_what_tvm_would_compute_wrongly_runs_in_onnxruntime(tmp_path: Path) -> N
     assert len(record.outputs) == 4
 
 
-def test_a_sequence_that_grows_leaves_the_rest_to_be_lowered(tmp_path: Path) -> None:
-    def info(name: str, kind: int, shape: list[int] | None = None) -> Any:
-        return helper.make_tensor_value_info(name, kind, shape)
+def info(name: str, kind: int = F, shape: list[int] | None = None) -> Any:
+    return helper.make_tensor_value_info(name, kind, shape)
 
+
+def body_of(nodes: list[Any], inputs: list[Any], outputs: list[Any]) -> Any:
+    return helper.make_graph(nodes, "body", inputs, outputs)
+
+
+def branch(nodes: list[Any], output: str) -> Any:
+    return body_of(nodes, [], [info(output)])
+
+
+def loop_of(goes_on: Any) -> Any:
+    """Return the body of a loop over ``state``, whose condition `goes_on` computes."""
+    return body_of(
+        [
+            node("MatMul", ["state", "weight"], ["product"]),
+            node("Tanh", ["product"], ["next"]),
+            node("Cast", ["index"], ["number"], to=F),
+            node("Add", ["next", "number"], ["row"]),
+            goes_on,
+        ],
+        [info("index", TensorProto.INT64, []), info("on", TensorProto.BOOL, []), info("state")],
+        [info("still_on", TensorProto.BOOL, []), info("next"), info("row")],
+    )
+
+
+def flow(path: Path, size: int | str, *, of_data: bool = False) -> Path:
+    """Write a model with a loop, a branch in a branch, and a scan that starts at the end."""
+    goes_on = node("Identity", ["on"], ["still_on"])
+    if of_data:
+        goes_on = node("Less", ["number", "two"], ["still_on"])
+    inner = [branch([node(kind, ["s"], [kind])], kind) for kind in ("Exp", "Neg")]
+    outer = [
+        branch([node("Relu", ["s"], ["r"]), node("Mul", ["r", "two"], ["doubled"])], "doubled"),
+        branch(
+            [node("If", ["less"], ["found"], then_branch=inner[0], else_branch=inner[1])], "found"
+        ),
+    ]
+    step = body_of(
+        [
+            node("Add", ["sum", "row"], ["added"]),
+            node("Sub", ["added", "other"], ["difference"]),
+        ],
+        [info(name, F, [5]) for name in ("sum", "row", "other")],
+        [info(name, F, [5]) for name in ("added", "difference")],
+    )
+    rows = "state" if of_data else "all"
+    nodes = [
+        node("Loop", ["steps", "", "x"], ["state", "all"], body=loop_of(goes_on)),
+        node("ReduceSum", ["all" if not of_data else "x"], ["total"], keepdims=0),
+        node("Greater", ["total", "zero"], ["more"]),
+        node("Less", ["total", "two"], ["less"]),
+        node("Neg", ["state"], ["s"]),
+        node("If", ["more"], ["signed"], then_branch=outer[0], else_branch=outer[1]),
+        node("Scan", ["start", "x", "x"], ["last", "y"], num_scan_inputs=2, body=step)
+        if size == 4
+        else node("Add", ["x", "start"], ["y"]),
+        node("Identity", [rows], ["z"]),
+    ]
+    if size == 4:
+        attributes = {"scan_input_directions": [0, 1], "scan_output_directions": [1]}
+        nodes[6].attribute.extend(helper.make_attribute(k, v) for k, v in attributes.items())
+    random = np.random.default_rng(0)
+    arrays = {
+        "steps": np.array(3),
+        "zero": np.float32(0),
+        "two": np.float32(2),
+        "weight": random.normal(size=(5, 5)).astype("float32") / 3,
+        "start": random.normal(size=5).astype("float32"),
+    }
+    return saved(path, nodes, [size, 5], arrays, ["signed", "y", "z"])
+
+
+@pytest.mark.parametrize("size", [4, "n"])
+def test_loops_of_known_length_and_branches_are_lowered(tmp_path: Path, size: int | str) -> None:
+    path = flow(tmp_path / "net.onnx", size)
+    recipe = Recipe(source=Source(spec=str(path)))
+    if size == "n":
+        recipe = msgspec.structs.replace(
+            recipe,
+            inputs=(parse_input("x=n,5"),),
+            dimensions=(Dimension(name="n", low=1, high=9),),
+        )
+    pipeline = Pipeline()
+    record = pipeline.answer(RunQuery(recipe, quick=True))
+    assert record.verdict == "match", record.reason
+    nodes = pipeline.stages(recipe).lowered.nodes
+    assert not [each.node for each in nodes.values() if each.strategy == "library"]
+    assert sum(each.node.startswith("tanh") for each in nodes.values()) == 3
+
+
+def test_a_loop_whose_length_depends_on_data_stays_one_node(tmp_path: Path) -> None:
+    path = flow(tmp_path / "net.onnx", 4, of_data=True)
+    recipe = Recipe(source=Source(spec=str(path)))
+    pipeline = Pipeline()
+    record = pipeline.answer(RunQuery(recipe, quick=True))
+    assert record.verdict == "match", record.reason
+    nodes = pipeline.stages(recipe).lowered.nodes.values()
+    assert [each.node for each in nodes if each.strategy == "library"] == ["loop"]
+
+
+def test_a_branch_that_cannot_be_computed_in_vain_stays_one_node(tmp_path: Path) -> None:
+    outer = [
+        branch([node("Gather", ["x", "place"], ["row"])], "row"),
+        branch([node("Gather", ["x", "first"], ["other"])], "other"),
+    ]
+    nodes = [
+        node("ArgMax", ["x"], ["places"], axis=0, keepdims=0),
+        node("Gather", ["places", "first"], ["at"]),
+        node("Mul", ["at", "many"], ["place"]),
+        node("Less", ["at", "first"], ["below"]),
+        node("If", ["below"], ["y"], then_branch=outer[0], else_branch=outer[1]),
+    ]
+    arrays = {"first": np.array(0), "many": np.array(99)}
+    path = saved(tmp_path / "net.onnx", nodes, [3, 5], arrays, ["y"])
+    recipe = Recipe(source=Source(spec=str(path)))
+    pipeline = Pipeline()
+    record = pipeline.answer(RunQuery(recipe, quick=True))
+    assert record.verdict == "match", record.reason
+    stays = pipeline.stages(recipe).lowered.nodes["if_"]
+    assert stays.strategy == "library"
+
+
+def test_a_cast_to_bfloat16_rounds(tmp_path: Path) -> None:
+    graph = helper.make_graph(
+        [
+            node("Cast", ["x"], ["half"], to=TensorProto.BFLOAT16),
+            node("Cast", ["half"], ["y"], to=F),
+        ],
+        "graph",
+        [info("x", F, [8])],
+        [info("y")],
+    )
+    path = tmp_path / "net.onnx"
+    sets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=sets, ir_version=10), path)
+    recipe = Recipe(source=Source(spec=str(path)), steps=find_pipeline("optimise-cpu").steps)
+    record = Pipeline().answer(RunQuery(recipe, quick=True))
+    assert (record.verdict, record.max_abs_error) == ("match", 0)
+
+
+def test_a_sequence_that_grows_leaves_the_rest_to_be_lowered(tmp_path: Path) -> None:
     sequence = helper.make_tensor_sequence_value_info
     body = helper.make_graph(
         [
@@ -521,7 +747,8 @@ def test_a_sequence_that_grows_leaves_the_rest_to_be_lowered(tmp_path: Path) -> 
     record = Pipeline().answer(RunQuery(Recipe(source=Source(spec=str(path))), quick=True))
     assert record.verdict == "match", record.reason
     by_tvm = [each.id for each in record.nodes if each.strategy == "high-level"]
-    assert by_tvm == ["fx:neg", "fx:reduce_max", "fx:relu"]
+    products = ["fx:mul", "fx:mul_1", "fx:mul_2"]
+    assert sorted(by_tvm) == sorted(["fx:neg", *products, "fx:reduce_max", "fx:relu"])
 
 
 def test_quantised_layers_are_compared_as_the_graph_says(tmp_path: Path) -> None:
