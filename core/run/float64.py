@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from lowerscope.core.run.execution import Reference, copied
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.sources.opened_model import in_eval_mode
 from lowerscope.core.sources.pytree import CallSpec, mapped
+from lowerscope.core.tracing.example_run import dtypes_of
 from lowerscope.core.tracing.tracing import TracedModel
 
 
@@ -48,6 +50,30 @@ def rounding_of_sums(function: Any, coarsest: torch.dtype) -> float:
 def longest_sums(functions: Mapping[str, Any], coarsest: torch.dtype) -> float:
     """Return the largest relative rounding of the sums in any of the functions."""
     return max((rounding_of_sums(each, coarsest) for each in functions.values()), default=0.0)
+
+
+def dtypes_computed_in(traced: TracedModel) -> dict[str, torch.dtype]:
+    """Return the coarsest dtype of floats in which each node, or one before it, is computed.
+
+    Inputs and weights are exact. Nodes that no float goes into are absent.
+    """
+    found: dict[str, torch.dtype] = {}
+    for node in traced.graph_module.graph.nodes:
+        before = [found[each.name] for each in node.all_input_nodes if each.name in found]
+        own = dtypes_of(traced.values[node.name]) if node.op.startswith("call") else ()
+        known = [_FLOATS[each] for each in own if each in _FLOATS]
+        if not (before or known):
+            continue
+        coarsest = max(*before, *known, torch.float64, key=lambda each: torch.finfo(each).eps)
+        for name in (node.name, *traced.mutations.get(node.name, ())):
+            found[name] = coarsest
+    return found
+
+
+_FLOATS = {
+    str(each).removeprefix("torch."): each
+    for each in (torch.bfloat16, torch.float16, torch.float32, torch.float64)
+}
 
 
 MOST_BYTES = 1 << 26
@@ -181,10 +207,19 @@ class WideWeights:
             and parameter.numel() * 8 > MOST_BYTES > 0
         )
 
-    def parts(self, parameter: torch.nn.Parameter) -> Iterator[torch.Tensor]:
-        """Yield rows of a large parameter in float64, one part after the other."""
+    def parts(self, parameter: torch.nn.Parameter, axis: int) -> Iterator[torch.Tensor]:
+        """Yield slices of a large parameter in float64, one part after the other."""
+        if axis and self._change is not None:
+            # A slice along the first axis has a scale of its own.
+            yield self._made(parameter)
+            return
         count = -(-parameter.numel() * 8 // MOST_BYTES)
-        yield from map(self._made, parameter.detach().chunk(count))
+        yield from map(self._made, parameter.detach().chunk(count, axis))
+
+    def rows(self, parameter: torch.nn.Parameter, places: torch.Tensor) -> torch.Tensor:
+        """Return some rows of a large parameter in float64."""
+        rows = parameter.detach()[places.flatten()]
+        return self._made(rows).reshape(*places.shape, *parameter.shape[1:])
 
     def _made(self, values: torch.Tensor) -> torch.Tensor:
         made = widened(values)
@@ -237,8 +272,8 @@ class Widened(TorchFunctionMode):
             self.note(torch.get_autocast_dtype("cpu"))
         if (name := func.__name__.partition(".")[0]) in _DRAWING:
             return self._drawn(func, name, args, kwargs or {})
-        if func is torch.nn.functional.linear and not kwargs and self._weights.is_large(args[1]):
-            return self._shaken_unless_view(self._product(*args), ())
+        if (found := self._of_large(func, args, kwargs or {})) is not None:
+            return self._shaken_unless_view(found, ())
         args = tuple(mapped(each, self._wide) for each in args)
         if func in _CASTS:
             self.note(_CASTS[func])
@@ -246,14 +281,33 @@ class Widened(TorchFunctionMode):
         result = func(*args, **{k: mapped(each, self._wide) for k, each in (kwargs or {}).items()})
         return self._shaken_unless_view(result, args)
 
-    def _product(
-        self, input: torch.Tensor, weight: torch.nn.Parameter, bias: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """Return a product with a large weight, of which one part at a time is in float64."""
-        rows = self._wide(input)
-        parts = [torch.nn.functional.linear(rows, each) for each in self._weights.parts(weight)]
-        product = torch.cat(parts, -1)
-        return product if bias is None else product + self._wide(bias)
+    def _of_large(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> torch.Tensor | None:
+        """Return the value of a function of a large weight, of which a part is in float64.
+
+        ``None`` for other functions, and without such a weight.
+        """
+        place = _WITH_WEIGHT.get(func)
+        if place is None or len(args) <= place or not self._weights.is_large(args[place]):
+            return None
+        if func in _EMBEDDINGS:
+            # The other arguments are about gradients, but for `max_norm`.
+            given = args[3:4] if place else ()
+            if kwargs.get("max_norm", *given or (None,)) is not None:
+                return None
+            return self._weights.rows(args[place], args[1 - place])
+        if kwargs or args[place].dim() != 2:
+            return None
+        if func in _LINEAR:
+            rows, weight, *bias = args
+            parts = self._weights.parts(weight, 0)
+            product = _side_by_side(torch.nn.functional.linear, self._wide(rows), parts)
+        else:
+            *bias, rows, weight = args
+            parts = self._weights.parts(weight, 1)
+            product = _side_by_side(torch.matmul, self._wide(rows), parts)
+        return product + self._wide(bias[0]) if bias and bias[0] is not None else product
 
     def _shaken_unless_view(self, result: Any, args: tuple[Any, ...]) -> Any:
         if self._random is None or not isinstance(result, torch.Tensor):
@@ -289,6 +343,26 @@ class Widened(TorchFunctionMode):
             return value
         signs = torch.rand(value.shape, generator=self._random, dtype=torch.float32).sub_(0.5)
         return value * (1 + signs.sign_().double() * (torch.finfo(self.coarsest).eps / 2))
+
+
+def _side_by_side(
+    product: Callable[..., torch.Tensor], rows: torch.Tensor, parts: Iterator[torch.Tensor]
+) -> torch.Tensor:
+    return torch.cat([product(rows, each) for each in parts], -1)
+
+
+_ATEN = torch.ops.aten
+_LINEAR = frozenset((torch.nn.functional.linear, _ATEN.linear.default))
+_EMBEDDINGS = frozenset((torch.nn.functional.embedding, _ATEN.embedding.default))
+_WITH_WEIGHT: Mapping[Any, int] = {
+    **dict.fromkeys(_LINEAR, 1),
+    torch.nn.functional.embedding: 1,
+    _ATEN.embedding.default: 0,
+    **dict.fromkeys((torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__), 1),
+    **dict.fromkeys((torch.mm, torch.Tensor.mm, _ATEN.mm.default, _ATEN.matmul.default), 1),
+    **dict.fromkeys((torch.addmm, _ATEN.addmm.default), 2),
+}
+"""Functions of which a part of the value depends on a part of a weight, and its place."""
 
 
 def _storage(value: torch.Tensor) -> int:
@@ -370,6 +444,14 @@ class Float64Nodes:
         self._alone: fx.Interpreter | None = None
         self._failed = False
 
+    @cached_property
+    def _computed_in(self) -> Mapping[str, torch.dtype]:
+        return dtypes_computed_in(self._traced)
+
+    def computed_in(self, name: str) -> torch.dtype | None:
+        """Return the coarsest dtype that a node depends on: see `dtypes_computed_in`."""
+        return self._computed_in.get(name)
+
     def in_run(self, name: str, path: Sequence[Any]) -> Exact | None:
         """Return a tensor of a node in the run; ``None`` if it cannot be computed."""
         if self._failed:
@@ -386,7 +468,8 @@ class Float64Nodes:
             self._failed = True
             return None
         sums = max(self._sums.values(), default=0.0)
-        return Exact(value, self._mode.coarsest, sums, noise_between(value, other))
+        noise = noise_between(value, other)
+        return Exact(value, self._mode.coarsest, sums, noise, self.computed_in(name))
 
     def used(self, name: str) -> None:
         """Drop the value of a node."""

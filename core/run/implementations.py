@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import torch
+from torch import fx
 
 from lowerscope.core.build.build import RecordedBuild, check_registered
 from lowerscope.core.build.targets import ProcessorUse, threads_of_tvm
@@ -34,11 +35,11 @@ from lowerscope.core.model.run_records import (
 from lowerscope.core.model.texts import _
 from lowerscope.core.run.compare.verdicts import PreciseRun, Verdict, judge
 from lowerscope.core.run.execution import Execution, Reference, number_in
-from lowerscope.core.run.float64 import longest_sums, precise_run
+from lowerscope.core.run.float64 import dtypes_computed_in, longest_sums, precise_run
 from lowerscope.core.sources.inputs import drawn_at
 from lowerscope.core.sources.onnx_models import OnnxModel, side_of
 from lowerscope.core.sources.opened_model import LoadedModel
-from lowerscope.core.sources.pytree import CallSpec, mapped
+from lowerscope.core.sources.pytree import CallSpec, leaves, mapped
 from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.example_run import dtypes_of
 
@@ -144,8 +145,22 @@ def judge_run(
         names,
         precise,
         drew_the_same=drew_the_same,
+        computed_in=_outputs_computed_in(stages, len(actual)),
     )
     return verdict, expected
+
+
+def _outputs_computed_in(stages: Stages, count: int) -> list[torch.dtype | None]:
+    """Return the coarsest dtype that each output is computed in; ``None`` if that is not known."""
+    traced = stages.traced
+    if traced is None:
+        return [None] * count
+    found = dtypes_computed_in(traced)
+    (output,) = (each for each in traced.graph_module.graph.nodes if each.op == "output")
+    given = [each for _path, each in leaves(output.args[0])]
+    if len(given) != count:
+        return [None] * count
+    return [found.get(each.name) if isinstance(each, fx.Node) else None for each in given]
 
 
 def check_callable(stages: Stages) -> None:

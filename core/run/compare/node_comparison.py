@@ -36,6 +36,7 @@ from lowerscope.core.run.compare.verdicts import (
     depends_on_random,
     difference,
     verdict_over,
+    without_float64,
 )
 from lowerscope.core.run.execution import to_torch, to_tvm
 from lowerscope.core.run.float64 import Float64Nodes
@@ -478,7 +479,11 @@ class NodeComparison:
         if random is not None and exact is not None:
             # It may change by other random numbers, and not by rounding.
             exact = replace(exact, noise=None)
-        return self._beside(found, actual, expected, exact)
+        found = self._beside(found, actual, expected, exact)
+        if found.verdict == "differ":
+            dtype = self._exact.computed_in(part.node)
+            found = without_float64(found, actual, expected, dtype, self._tolerances)
+        return found
 
     def _beside(
         self,

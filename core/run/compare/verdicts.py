@@ -41,12 +41,14 @@ class Exact:
     """A tensor in float64, and the rounding of what computes it, as in `PreciseRun`.
 
     `noise`: the change of its elements by one rounding at each of its inputs, if that is known.
+    `computed_in`: as in `coarser`.
     """
 
     value: torch.Tensor
     coarsest: torch.dtype
     sums: float = 0.0
     noise: torch.Tensor | None = None
+    computed_in: torch.dtype | None = None
 
 
 @dataclass(frozen=True)
@@ -228,8 +230,27 @@ def tolerance_for(dtype: torch.dtype, tolerances: Tolerances) -> Tolerance:
     return Tolerance(max(half.rtol, floor), max(half.atol, floor * 1e-1))
 
 
-def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Tolerances) -> Difference:
-    """Compare a tensor with its reference, elementwise."""
+def coarser(dtype: torch.dtype, computed_in: torch.dtype | None) -> torch.dtype:
+    """Return the dtype whose rounding a value has.
+
+    Args:
+        dtype: Its own.
+        computed_in: The coarsest dtype of floats in which a node that it depends on is computed;
+            ``None`` if that is not known. A value in float64 that was made of one in float16 has
+            no more digits than that.
+    """
+    if computed_in is None or not (dtype.is_floating_point or dtype.is_complex):
+        return dtype
+    return max(dtype, computed_in, key=lambda each: torch.finfo(each).eps)
+
+
+def difference(
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    tolerances: Tolerances,
+    computed_in: torch.dtype | None = None,
+) -> Difference:
+    """Compare a tensor with its reference, elementwise, by the tolerance of its `coarser` dtype."""
     if actual.shape != expected.shape:
         return _incomparable(
             _(
@@ -242,7 +263,7 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
         return _incomparable(
             _("dtype {dtype} instead of {dtype2}", dtype=actual.dtype, dtype2=expected.dtype)
         )
-    tolerance = tolerance_for(expected.dtype, tolerances)
+    tolerance = tolerance_for(coarser(expected.dtype, computed_in), tolerances)
     figures, not_finite = _Figures(), NotFinite()
     ours, theirs = actual.reshape(-1), expected.reshape(-1)
     for start in range(0, ours.numel(), CHUNK):
@@ -462,6 +483,7 @@ def judge(
     precise: Callable[[], PreciseRun | None] | None = None,
     *,
     drew_the_same: bool = False,
+    computed_in: Sequence[torch.dtype | None] = (),
 ) -> Verdict:
     """Compare the outputs of a run with torch's.
 
@@ -471,6 +493,7 @@ def judge(
         drew_the_same: Whether both sides are known to have drawn the same numbers.
         precise: Runs the reference in float64; called if an output is out of tolerance: see
             `beside_float64`.
+        computed_in: For each output, as in `coarser`.
     """
     if len(names) != len(actual):
         numbered = len(actual) > 1
@@ -492,15 +515,19 @@ def judge(
         )
         return Verdict(judgement.verdict, reason, error, error, tolerances.float32, outputs)
     judged = [_judge_output(*values, tolerances) for values in zip(actual, expected, strict=True)]
-    sources = random or [()] * len(actual)
+    sources, rounded = random or [()] * len(actual), computed_in or [None] * len(actual)
     run = precise() if precise and any(each.verdict == "differ" for each in judged) else None
     if run is not None and len(run.outputs) == len(judged):
         judged = [
             _beside_float64(each, ours, theirs, exact, tolerances)
             for each, ours, theirs, exact in zip(
-                judged, actual, expected, _exact(run, sources), strict=True
+                judged, actual, expected, _exact(run, sources, rounded), strict=True
             )
         ]
+    judged = [
+        _without_float64(*values, tolerances)
+        for values in zip(judged, actual, expected, rounded, strict=True)
+    ]
     if not drew_the_same:
         judged = [
             _or_random(*values) for values in zip(judged, actual, expected, sources, strict=True)
@@ -544,16 +571,20 @@ def depends_on_random(*operators: str) -> str:
     )
 
 
-def _exact(run: PreciseRun, random: Sequence[Sequence[str]]) -> Iterator[Exact]:
+def _exact(
+    run: PreciseRun,
+    random: Sequence[Sequence[str]],
+    computed_in: Sequence[torch.dtype | None],
+) -> Iterator[Exact]:
     """Yield the outputs of a run in float64.
 
     What depends on random numbers may change by others, and not by rounding.
     """
-    for value, shaken, operators in zip(
-        run.outputs, run.shaken or run.outputs, random, strict=True
+    for value, shaken, operators, dtype in zip(
+        run.outputs, run.shaken or run.outputs, random, computed_in, strict=True
     ):
         noise = None if operators else noise_between(value, shaken)
-        yield Exact(value, run.coarsest, run.sums, noise)
+        yield Exact(value, run.coarsest, run.sums, noise, dtype)
 
 
 def noise_between(value: torch.Tensor, shaken: torch.Tensor) -> torch.Tensor | None:
@@ -574,6 +605,38 @@ def _beside_float64(
         return judged
     found = beside_float64(judged.found, actual, expected, exact, tolerances)
     return Judged(found.verdict, found.reason, found)
+
+
+def _without_float64(
+    judged: Judged,
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    computed_in: torch.dtype | None,
+    tolerances: Tolerances,
+) -> Judged:
+    if judged.verdict != "differ" or judged.found is None:
+        return judged
+    found = without_float64(judged.found, actual, expected, computed_in, tolerances)
+    return Judged(found.verdict, found.reason, found)
+
+
+def without_float64(
+    found: Difference,
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    computed_in: torch.dtype | None,
+    tolerances: Tolerances,
+) -> Difference:
+    """Judge a tensor that float64 says nothing of by the coarsest dtype that it is computed in.
+
+    Not where the user has set the tolerance.
+    """
+    dtype = coarser(expected.dtype, computed_in)
+    if found.exact is not None or dtype is expected.dtype:
+        return found
+    if not has_usual_tolerance((dtype, expected.dtype), tolerances):
+        return found
+    return difference(actual, expected, tolerances, computed_in)
 
 
 def beside_float64(
@@ -677,7 +740,7 @@ def against_float64(
         noise = None if noise is None else noise[rounded]
     # An output not computed in float32 has no room for a constant of float32.
     is_half = coarsest in HALVES
-    own = torch.finfo(expected.dtype).eps
+    own = torch.finfo(coarser(expected.dtype, exact.computed_in)).eps
     unit = (torch.finfo(coarsest).eps if is_half else min(own, torch.finfo(coarsest).eps)) / 2
     as_far = _AS_FAR if is_half else _AS_FAR_SUMMED
     usually = 0.0 if noise is None else _usual_size(noise)

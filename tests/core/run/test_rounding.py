@@ -326,3 +326,62 @@ def test_nodes_are_computed_in_float64_beyond_changes_in_place() -> None:
     found = nodes.computed(names[-1], (), values, Widened((), WideWeights()))
     with torch.no_grad():
         torch.testing.assert_close(found, model.double()(x.double()), rtol=1e-12, atol=1e-12)
+
+
+_WIDENED = """
+import torch
+from torch import nn
+
+
+class Widened(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.weight = nn.Parameter(torch.randn(64, 48).HALF)
+
+    def forward(self, x):
+        y = (x.HALF @ self.weight).double()
+        return y, torch.cumsum(y, 0)
+
+
+def example_inputs():
+    return (torch.randn(16, 64, generator=torch.Generator().manual_seed(0)),)
+
+
+entry = "Widened"
+"""
+
+
+@pytest.mark.parametrize(("half", "verdict"), [("half()", "rounding"), ("double()", "differ")])
+def test_a_value_has_no_more_digits_than_what_it_is_made_of(
+    half: str, verdict: str, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    file, rules = tmp_path / "widened.py", tmp_path / "rules.py"
+    file.write_text(_WIDENED.replace("HALF", half))
+    rules.write_text(_ANOTHER_SUM)
+    own = (Extension(path=str(rules), kind="rules"),)
+    record = pipeline.answer(RunQuery(Recipe(source=Source(spec=str(file)), extensions=own)))
+    assert record.verdict == verdict, record.reason
+
+
+_ANOTHER_SUM = """
+import operator
+
+from tvm import relax
+from lowerscope.core.rules import rule
+
+
+@rule(operator.matmul)
+def split(builder, node, x, y):
+    dtype, op = str(x.ty.dtype), relax.op
+    if dtype == "float64":
+        # Less exact than the model itself.
+        x, y = (builder.emit(op.astype(each, "float32")) for each in (x, y))
+        return builder.emit(op.astype(builder.emit(op.matmul(x, y)), dtype))
+    parts = [
+        builder.emit(op.matmul(*(builder.emit(op.strided_slice(each, [axis], [k], [k + 32]))
+        for each, axis in ((x, 1), (y, 0)))))
+        for k in (0, 32)
+    ]
+    return builder.emit(op.add(*parts))
+"""

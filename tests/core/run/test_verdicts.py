@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -160,6 +162,23 @@ def test_what_is_as_right_as_torch_matches_it(
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("made_of", "tolerances", "verdict"),
+    [
+        (None, Tolerances(), "differ"),
+        (torch.float64, Tolerances(), "differ"),
+        (torch.float32, Tolerances(), "differ"),
+        (torch.float16, Tolerances(), "match"),
+        (torch.float16, Tolerances(float64=Tolerance(rtol=1e-4, atol=1e-4)), "differ"),
+    ],
+)
+def test_a_value_that_float64_says_nothing_of_has_the_tolerance_of_what_it_is_made_of(
+    made_of: torch.dtype | None, tolerances: Tolerances, verdict: str
+) -> None:
+    found = judge([BEYOND * 1.0005], [BEYOND], tolerances, computed_in=[made_of])
+    assert found.verdict == verdict
+
+
 class _Mixed(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -216,6 +235,41 @@ def test_weights_need_not_fit_into_memory_in_float64(
         expected = model.double()(ids)
     assert torch.allclose(found.outputs[0], expected, rtol=1e-12, atol=1e-14)
     assert found.coarsest is torch.float32
+
+
+_ATEN = torch.ops.aten
+_OF_WEIGHT: dict[str, Callable[..., torch.Tensor]] = {
+    "linear": lambda x, w, b: nn.functional.linear(x, w, b),
+    "aten.linear": lambda x, w, b: _ATEN.linear.default(x, w, b),
+    "@": lambda x, w, b: x @ w,
+    "aten.matmul": lambda x, w, b: _ATEN.matmul.default(x, w),
+    "addmm": lambda x, w, b: torch.addmm(b, x, w),
+    "aten.mm": lambda x, w, b: _ATEN.mm.default(x, w),
+    "embedding": lambda x, w, b: nn.functional.embedding((x[:, :2] * 9).abs().long(), w),
+    "aten.embedding": lambda x, w, b: _ATEN.embedding.default(w, (x[:, :2] * 9).abs().long()),
+}
+
+
+@pytest.mark.parametrize("name", _OF_WEIGHT)
+def test_a_part_of_a_large_weight_is_in_float64_at_a_time(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+
+    def widened(value: torch.Tensor) -> torch.Tensor:
+        sizes.append(value.numel() * 8)
+        return value.detach().double() if value.is_floating_point() else value
+
+    monkeypatch.setattr(float64, "MOST_BYTES", 1 << 12)
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(3, 64), nn.Parameter(torch.randn(64, 64)), torch.randn(64)
+    right = _OF_WEIGHT[name](x.double(), weight.detach().double(), bias.double())
+    monkeypatch.setattr(float64, "widened", widened)
+    mode = float64.Widened((), float64.WideWeights())
+    with torch.no_grad(), float64.in_float64(mode):
+        found = _OF_WEIGHT[name](x.double(), weight, bias.double())
+    assert torch.allclose(found, right, rtol=1e-12, atol=1e-12)
+    assert 0 < max(sizes) <= 1 << 12
 
 
 def test_narrow_weights_are_narrow_however_they_are_read() -> None:
