@@ -15,10 +15,16 @@ from tvm import ir, relax
 
 from lowerscope.core.lowering.builder import NodeBuilder, as_tensor, functions_of
 from lowerscope.core.lowering.complex_numbers import rule_for
-from lowerscope.core.lowering.decomposition import NUMBERS_ONLY, Parts, as_traced, check_members
+from lowerscope.core.lowering.decomposition import (
+    SAME_FOR_ALL,
+    Parts,
+    as_traced,
+    check_members,
+    check_reduced,
+)
 from lowerscope.core.lowering.library_nodes import LibraryNodes, hinders_rules
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, refuse_encoded
-from lowerscope.core.lowering.torch_operators import OF_SHAPE_ALONE, is_random, operator_name
+from lowerscope.core.lowering.torch_operators import is_random, operator_name
 from lowerscope.core.lowering.types import NodeLowering, PartLowering, Traced, UsedRule
 from lowerscope.core.lowering.user_rules import UserRule
 from lowerscope.core.lowering.values import (
@@ -28,7 +34,6 @@ from lowerscope.core.lowering.values import (
     UnknownDtype,
     Value,
     is_size,
-    is_tensor,
     leaves,
 )
 from lowerscope.core.model.problems import LowerscopeError, Problem, kind_of
@@ -72,34 +77,6 @@ def check_read_members(node: fx.Node, value: Value) -> None:
             raise Refused(next(iter(missing.values())).reason)
         if index % len(value) in missing:
             raise Refused(missing[index % len(value)].reason)
-
-
-_BY_INDEX = frozenset(
-    {
-        *("getitem", "index", "index_select", "index_add", "index_put", "index_copy", "index_fill"),
-        *("gather", "scatter", "scatter_add", "scatter_reduce", "take", "embedding", "one_hot"),
-        "masked_scatter",
-    }
-)
-"""Operators that read an axis by index, and so compute nothing of one without elements."""
-
-
-def check_reduced(arguments: Any, value: Value, dimensions: Dimensions) -> None:
-    """Reject a reduction over an axis that may have no element: TensorIR would not set its result.
-
-    Raises `Refused` if an extent of data is in the shapes of `arguments` and not in `value`'s.
-    """
-    read = [each for each in leaves(arguments) if is_tensor(each)]
-    if any(map(dimensions.depend_on_data, read)) and any(map(is_tensor, leaves(value))):
-        results = [each for each in leaves(value) if is_tensor(each)]
-        made = {each for one in results for each in dimensions.data_in(one)}
-        lost = {each for one in read for each in dimensions.data_in(one)} - made
-        if not lost:
-            return
-        if not all(map(dimensions.are_known, results)):
-            # Of another size, an axis of 1 would be broadcast.
-            raise Refused(_("it is not known whether sizes that depend on the data are equal"))
-        raise Refused(_("it reduces an axis that may be empty, as its size depends on the data"))
 
 
 def is_python(node: fx.Node) -> bool:
@@ -432,8 +409,8 @@ class BuiltIn:
                 return self._by_parts(node, args, kwargs, now)
             except Refused as refusal:
                 # No rule covers it as a whole either, which is the reason shown.
-                if str(refusal) == NUMBERS_ONLY:
-                    cause = cause or NUMBERS_ONLY
+                if str(refusal) == SAME_FOR_ALL:
+                    cause = cause or SAME_FOR_ALL
         self._builder.discard_node()
         now.used = []
         name = operator_name(node, self._modules)
@@ -460,8 +437,8 @@ class BuiltIn:
         else:
             value = self._apply(node.target, args, kwargs, now)
         check_read_members(node, value)
-        if operator_name(node, self._modules) not in _BY_INDEX | OF_SHAPE_ALONE:
-            check_reduced((args, kwargs), value, self._dimensions)
+        name = operator_name(node, self._modules)
+        check_reduced(name, (args, kwargs), value, self._dimensions)
         return self._as_traced(node, value)
 
     def _by_parts(

@@ -6,7 +6,7 @@ import contextlib
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from torch import fx, nn
+from torch._dispatch.python import enable_python_dispatcher
 from torch._library.custom_ops import OPDEFS
 from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -24,9 +25,10 @@ from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, functions_of
 from lowerscope.core.lowering.complex_numbers import is_complex, rule_for
-from lowerscope.core.lowering.library import Argument, content_of
+from lowerscope.core.lowering.library import Argument, Size, content_of
 from lowerscope.core.lowering.library_nodes import BoundCall, LibraryNodes, hinders_rules
 from lowerscope.core.lowering.rule_table import RULES, Refused, Rule, functional_form
+from lowerscope.core.lowering.torch_operators import OF_SHAPE_ALONE, callee_name
 from lowerscope.core.lowering.types import Info, PartLowering, UsedRule
 from lowerscope.core.lowering.values import (
     Dimensions,
@@ -36,17 +38,20 @@ from lowerscope.core.lowering.values import (
     held_as,
     held_type,
     is_tensor,
+    leaves,
     numbers_of,
     shape_of,
+    size_from,
     size_of,
+    size_text,
     torch_dtype,
 )
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.opened_model import (
-    padding_as_in_a_run,
     run_mode,
+    transformers_as_in_a_run,
     without_compiling,
     without_logs,
 )
@@ -126,6 +131,36 @@ def check_members(value: Value, info: Info, dimensions: Dimensions) -> None:
             _check(field, item, dimensions)
 
 
+_BY_INDEX = frozenset(
+    {
+        *("getitem", "index", "index_select", "index_add", "index_put", "index_copy", "index_fill"),
+        *("gather", "scatter", "scatter_add", "scatter_reduce", "take", "embedding", "one_hot"),
+        "masked_scatter",
+    }
+)
+"""Operators that read an axis by index, and so compute nothing of one without elements."""
+
+
+def check_reduced(operator: str, arguments: Any, value: Value, dimensions: Dimensions) -> None:
+    """Reject a reduction over an axis that may have no element: TensorIR would not set its result.
+
+    Raises `Refused` if an extent of data is in the shapes of `arguments` and not in `value`'s.
+    """
+    if operator in _BY_INDEX | OF_SHAPE_ALONE:
+        return
+    read = [each for each in leaves(arguments) if is_tensor(each)]
+    if any(map(dimensions.depend_on_data, read)) and any(map(is_tensor, leaves(value))):
+        results = [each for each in leaves(value) if is_tensor(each)]
+        made = {each for one in results for each in dimensions.data_in(one)}
+        lost = {each for one in read for each in dimensions.data_in(one)} - made
+        if not lost:
+            return
+        if not all(map(dimensions.are_known, results)):
+            # Of another size, an axis of 1 would be broadcast.
+            raise Refused(_("it is not known whether sizes that depend on the data are equal"))
+        raise Refused(_("it reduces an axis that may be empty, as its size depends on the data"))
+
+
 def _check(field: Any, item: Info, dimensions: Dimensions) -> None:
     if not isinstance(field, relax.TensorType) or item.shape is None:
         return
@@ -157,7 +192,85 @@ def _tensor_text(shape: Sequence[object], dtype: str) -> str:
 MOST = 2000
 """Most operators of one call: an LSTM over a long sequence would compile for minutes."""
 
-Type = tuple[Sequence[int], torch.dtype]
+Type = tuple[Sequence[int | str], torch.dtype]
+
+
+@dataclass(frozen=True)
+class NamedSize:
+    """A size among the arguments of a part, as an expression of names."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class _Sizes:
+    """Named sizes as symbolic sizes of torch.
+
+    `mode`: mode in which tensors have them, and no memory.
+    """
+
+    def __init__(self, ranges: Mapping[str, tuple[int, int]]) -> None:
+        self._ranges = ranges
+        if not ranges:
+            self.mode: Any = FakeTensorMode(allow_non_fake_inputs=True)
+            return
+        # Imported here since it takes seconds, and few models need it.
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+        from lowerscope.core.sources.symbolic_extents import SymbolicMode, new_extent, symbol_of
+
+        self._environment = ShapeEnv()
+        self.mode = SymbolicMode(shape_env=self._environment, allow_non_fake_inputs=True)
+        self._extents: dict[str, torch.SymInt] = {}
+        for (name, (low, high)), hint in zip(ranges.items(), _HINTS, strict=False):
+            span = (low, max(high, 2))
+            self._extents[name] = new_extent(self._environment, name, min(hint, span[1]), span)
+        if len(self._extents) < len(ranges):
+            raise Refused(_("it has more than {most} named sizes", most=len(_HINTS)))
+        self._names = {extent.node.expr: symbol_of(name) for name, extent in self._extents.items()}
+
+    def extent(self, size: int | str) -> int | torch.SymInt:
+        """Return a size for torch."""
+        if isinstance(size, int):
+            return size
+        extent: int | torch.SymInt = size_from(size, self._extents)
+        return extent
+
+    def text(self, size: int | torch.SymInt) -> int | str:
+        """Return a size of torch's as an expression of the names."""
+        if isinstance(size, int):
+            return size
+        from lowerscope.core.sources.symbolic_extents import named_text
+
+        return named_text(size, self._names)
+
+    def argument(self, value: Any) -> Any:
+        """Return an argument of a part, with a `NamedSize` for a size of torch's."""
+        if isinstance(value, torch.SymInt):
+            text = self.text(value)
+            return int(text) if str(text).isdigit() else NamedSize(str(text))
+        if isinstance(value, torch.SymFloat | torch.SymBool):
+            raise Refused(_("it computes numbers that are no integers from sizes"))
+        return value
+
+    def check(self) -> None:
+        """Reject a call of which the operators are not the same for all sizes."""
+        if not self._ranges:
+            return
+        from lowerscope.core.sources.symbolic_extents import always_holds
+
+        for guard in self._environment.guards:
+            if not always_holds(guard.expr.xreplace(self._names), self._ranges):
+                raise Refused(SAME_FOR_ALL)
+
+
+_HINTS = (37, 41, 43, 47, 53, 59, 61, 67)
+"""Sizes of named dimensions at which torch's own conditions are decided."""
+
+SAME_FOR_ALL = _("no rule covers it as a whole, and its operators are not the same for all sizes")
+"""Reason why a node with named dimensions is not lowered in parts."""
 
 
 def decompose(
@@ -166,6 +279,8 @@ def decompose(
     kwargs: Mapping[str, Any],
     types: Sequence[Type],
     covered: Callable[[OpOverload, bool], bool],
+    sizes: Sequence[int | str] = (),
+    ranges: Mapping[str, tuple[int, int]] | None = None,
 ) -> fx.GraphModule:
     """Return ``call(*args, **kwargs)`` as a graph of ATen operators.
 
@@ -173,47 +288,58 @@ def decompose(
     and elementwise operators.
 
     It has a placeholder for each tensor; every node but the output has its value, without memory,
-    in ``meta["val"]``. Nothing in it changes a tensor in place.
+    in ``meta["val"]``, and a tensor's shape in ``meta["shape"]``. Nothing in it changes a tensor in
+    place.
 
-    `args`, `kwargs`: with an `Argument` for each tensor.
-    `types`: shape and dtype of each of these tensors.
+    `args`, `kwargs`: with an `Argument` for each tensor, and a `Size` for each size.
+    `types`: shape and dtype of each of these tensors; an extent may be an expression of names.
+    `sizes`: these sizes.
+    `ranges`: smallest and largest size of each name.
 
-    Raises `Refused` if the call cannot be traced without its tensors' values, or has too many
-    operators.
+    Raises `Refused` if the call cannot be traced without its tensors' values, has too many
+    operators, or others at some sizes.
     """
-    recorder = _Recorder(covered)
-    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    symbolic = _Sizes(ranges or {})
+    recorder = _Recorder(covered, symbolic)
     own = getattr(call, "module", call)
     with (
         warnings.catch_warnings(),
         run_mode(own)(),
-        padding_as_in_a_run(),
+        transformers_as_in_a_run(),
         _without_shortcuts(),
         without_compiling(),
-        without_logs("torch._subclasses.fake_tensor"),  # of operators that fail without values
-        fake,
+        # Of operators that fail without values.
+        without_logs("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes"),
+        symbolic.mode,
+        # Torch's own code of composite operators in C++ reads sizes as numbers.
+        enable_python_dispatcher() if ranges else contextlib.nullcontext(),
     ):
         warnings.simplefilter("ignore")
         tensors = [
-            recorder.placeholder(torch.empty(tuple(shape), dtype=dtype)) for shape, dtype in types
+            recorder.placeholder(torch.empty([*map(symbolic.extent, shape)], dtype=dtype))
+            for shape, dtype in types
         ]
 
-        def given(argument: Argument) -> torch.Tensor:
+        def given(argument: Argument | Size) -> Any:
+            if isinstance(argument, Size):
+                return symbolic.extent(sizes[argument.index])
             tensor = tensors[argument.index]
             return held_as(tensor, argument.dtype) if argument.dtype else tensor
 
         try:
             with recorder:
                 bound_args, bound_kwargs = pytree.tree_map_only(
-                    Argument, given, (args, dict(kwargs))
+                    (Argument, Size), given, (args, dict(kwargs))
                 )
                 result = call(*bound_args, **bound_kwargs)
         except Refused:
             raise
         except Exception as error:  # a user's module, or a decomposition, may raise any type
+            symbolic.check()
             raise Refused(
                 _("it cannot be decomposed: {name}", name=type(error).__name__)
             ) from error
+        symbolic.check()
         return recorder.finish(result)
 
 
@@ -226,9 +352,10 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     supports_higher_order_operators = True
 
-    def __init__(self, covered: Callable[[OpOverload, bool], bool]) -> None:
+    def __init__(self, covered: Callable[[OpOverload, bool], bool], sizes: _Sizes) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._covered = covered
+        self._sizes = sizes
         self._graph = fx.Graph()
         self._constants: dict[str, torch.Tensor] = {}
         # By identity; the tensors are kept, so that their addresses are not reused.
@@ -238,8 +365,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def placeholder(self, tensor: torch.Tensor) -> torch.Tensor:
         node = self._graph.placeholder(f"input_{len(self._nodes)}")
-        node.meta["val"] = tensor
-        self._nodes[id(tensor)] = (tensor, node)
+        self._note(node, tensor)
         return tensor
 
     def finish(self, result: Any) -> fx.GraphModule:
@@ -300,7 +426,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         changes = func._schema.is_mutable
         if changes and functional is func:
             raise Refused(_("{func} changes its arguments", func=func))
-        node_args, node_kwargs = pytree.tree_map_only(torch.Tensor, self._node_of, (args, kwargs))
+        node_args, node_kwargs = pytree.tree_map(self._argument_of, (args, kwargs))
         name = functional._schema.name.rpartition("::")[2]
         node = self._graph.create_node("call_function", functional, node_args, node_kwargs, name)
         node.meta["val"] = value
@@ -310,13 +436,21 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             node.meta["written"] = True
             self._nodes[id(args[0])] = (args[0], node)
         if isinstance(value, torch.Tensor):
-            self._nodes[id(value)] = (value, node)
+            self._note(node, value)
             return
         for index, item in enumerate(value):
             if isinstance(item, torch.Tensor):
-                member = self._graph.call_function(_GETITEM, (node, index))
-                member.meta["val"] = item
-                self._nodes[id(item)] = (item, member)
+                self._note(self._graph.call_function(_GETITEM, (node, index)), item)
+
+    def _note(self, node: fx.Node, tensor: torch.Tensor) -> None:
+        node.meta["val"] = tensor
+        node.meta["shape"] = tuple(map(self._sizes.text, tensor.shape))
+        self._nodes[id(tensor)] = (tensor, node)
+
+    def _argument_of(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self._node_of(value)
+        return self._sizes.argument(value)
 
     def _mark_views(self, changed: torch.Tensor) -> None:
         """Record the other tensors that view memory changed in place."""
@@ -338,8 +472,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name = f"constant_{len(self._constants)}"
         self._constants[name] = constant
         node = self._graph.create_node("get_attr", name)
-        node.meta["val"] = tensor
-        self._nodes[id(tensor)] = (tensor, node)
+        self._note(node, tensor)
         return node
 
 
@@ -361,10 +494,14 @@ def _overlap(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 def _places(tensor: torch.Tensor) -> Any:
     """Return the storage positions of a tensor's elements."""
-    places = np.array(tensor.storage_offset())
+    places = np.array(_number(tensor.storage_offset()))
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
-        places = places[..., None] + np.arange(size) * stride
+        places = places[..., None] + np.arange(_number(size)) * _number(stride)
     return places.ravel()
+
+
+def _number(size: int | torch.SymInt) -> int:
+    return int(size.node.hint) if isinstance(size, torch.SymInt) else size
 
 
 @cache
@@ -412,10 +549,6 @@ _KEPT: WeakKeyDictionary[nn.Module, dict[Any, fx.GraphModule | str]] = WeakKeyDi
 """Cache by traced graph of the decompositions of its calls, or the reasons why they fail."""
 
 
-NUMBERS_ONLY = _("no rule covers it as a whole, and it is decomposed only where shapes are numbers")
-"""Reason why a node with named dimensions is not lowered in parts."""
-
-
 class Parts:
     """Lowering of one graph's nodes in parts."""
 
@@ -460,15 +593,18 @@ class Parts:
 
     def _graph_of(self, bound: BoundCall) -> fx.GraphModule:
         """Return the decomposition of a call, cached for equal calls."""
-        shapes = [shape_of(tensor) for tensor in bound.tensors]
-        if bound.sizes or not all(isinstance(extent, int) for each in shapes for extent in each):
-            raise Refused(NUMBERS_ONLY)
-        types = [(shape_of(each), torch_dtype(dtype_of(each))) for each in bound.tensors]
-        key = (bound.key, content_of(bound.args), content_of(bound.kwargs), tuple(types))
+        shapes = [tuple(map(_name_of, shape_of(each))) for each in bound.tensors]
+        sizes = tuple(map(_name_of, bound.sizes))
+        extents = [size for each in bound.tensors for size in shape_of(each)]
+        ranges = self._builder.dimensions.ranges_in([*extents, *bound.sizes])
+        dtypes = [torch_dtype(dtype_of(each)) for each in bound.tensors]
+        types = list(zip(shapes, dtypes, strict=True))
+        content = (content_of(bound.args), content_of(bound.kwargs))
+        key = (bound.key, *content, tuple(types), sizes, tuple(ranges.items()))
         if key not in self._graphs:
             try:
                 self._graphs[key] = decompose(
-                    bound.make(), bound.args, bound.kwargs, types, _is_covered
+                    bound.make(), bound.args, bound.kwargs, types, _is_covered, sizes, ranges
                 )
             except Refused as refusal:
                 self._graphs[key] = str(refusal)
@@ -491,7 +627,7 @@ class Parts:
             elif part.op == "get_attr":
                 env[part] = self._library.constant(getattr(graph_module, str(part.target)))
             elif part.op == "output":
-                return _values_of(part.args[0], env), tuple(parts), bindings
+                return self._values_of(part.args[0], env), tuple(parts), bindings
             else:
                 env[part], rule = self._lower_part(part, env)
                 bound, emitted = self._builder.end_node()
@@ -501,7 +637,7 @@ class Parts:
         raise AssertionError("a graph without an output")
 
     def _lower_part(self, part: fx.Node, env: Mapping[fx.Node, Value]) -> tuple[Value, UsedRule]:
-        args, kwargs = _values_of(part.args, env), _values_of(part.kwargs, env)
+        args, kwargs = (self._values_of(each, env) for each in (part.args, part.kwargs))
         if part.target is operator.getitem:
             member = RULES[operator.getitem]
             return member.lower(self._builder, *args), _used(member)
@@ -510,13 +646,32 @@ class Parts:
         if hindrance or rule is None:
             raise Refused(hindrance or _("no relax operator for {target}", target=part.target))
         value = rule.apply(self._builder, args, kwargs)
+        check_reduced(callee_name(part.target), (args, kwargs), value, self._builder.dimensions)
         expected = part.meta["val"]
         if isinstance(expected, torch.Tensor):
-            shape, dtype = tuple(expected.shape), _name(expected.dtype)
+            shape, dtype = part.meta["shape"], _name(expected.dtype)
             value = as_traced(
                 self._builder, value, shape, dtype, written=part.meta.get("written", False)
             )
         return value, _used(rule)
+
+    def _values_of(self, argument: Any, env: Mapping[fx.Node, Value]) -> Any:
+        if isinstance(argument, fx.Node):
+            return env[argument]
+        if isinstance(argument, NamedSize):
+            return self._builder.dimensions.extent(argument.text)
+        if isinstance(argument, (tuple, list)):
+            return type(argument)(self._values_of(each, env) for each in argument)
+        if isinstance(argument, dict):
+            return {key: self._values_of(each, env) for key, each in argument.items()}
+        return argument
+
+
+def _name_of(size: Any) -> int | str:
+    try:
+        return size if isinstance(size, int) else size_text(size)
+    except KeyError:
+        raise Refused(_("it has a size that torch cannot express")) from None
 
 
 def _used(rule: Rule) -> UsedRule:
@@ -540,7 +695,7 @@ def _record(
         name=part.name,
         target="getitem" if part.target is operator.getitem else str(part.target),
         args=_arguments(part, names),
-        shape=None if tensor is None else tuple(tensor.shape),
+        shape=None if tensor is None else part.meta["shape"],
         dtype="" if tensor is None else _name(tensor.dtype),
         rule=f"{rule.name}: {', '.join(emitted)}" if emitted else rule.name,
         bindings=tuple(binding.var.name for binding in bindings),
@@ -575,16 +730,6 @@ def _argument_text(argument: Any, names: Mapping[fx.Node, str]) -> str:
     if isinstance(argument, (tuple, list)):
         return f"[{', '.join(_argument_text(each, names) for each in argument)}]"
     return str(argument).removeprefix("torch.")
-
-
-def _values_of(argument: Any, env: Mapping[fx.Node, Value]) -> Any:
-    if isinstance(argument, fx.Node):
-        return env[argument]
-    if isinstance(argument, (tuple, list)):
-        return type(argument)(_values_of(each, env) for each in argument)
-    if isinstance(argument, dict):
-        return {key: _values_of(each, env) for key, each in argument.items()}
-    return argument
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch._dynamo.source import ConstantSource
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 from tvm_ffi import structural_equal
 
+from lowerscope.core.lowering.values import LARGEST_OF_DATA
 from lowerscope.core.sources.opened_model import without_logs
+from lowerscope.core.sources.symbolic_extents import SymbolicMode, new_extent
 
 Run = Callable[[list[torch.Tensor], tuple[Any, ...]], Any]
 Shapes = list[list[Any]]
@@ -40,16 +40,11 @@ def shapes_of(
     if len(unknown) > len(_HINTS):
         return []
     environment = ShapeEnv()
-    mode = FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True)
-
-    def symbol(index: int) -> torch.SymInt:
-        source, hint = ConstantSource(f"extent{index}"), _HINTS[index]
-        made = environment.create_symbol(hint, source, dynamic_dim=DimDynamic.DYNAMIC)
-        found = environment.create_symintnode(made, hint=hint, source=source)
-        assert isinstance(found, torch.SymInt)
-        return found
-
-    symbols = [symbol(index) for index in range(len(unknown))]
+    mode = SymbolicMode(shape_env=environment, allow_non_fake_inputs=True)
+    symbols = [
+        new_extent(environment, f"extent{index}", _HINTS[index], (0, LARGEST_OF_DATA))
+        for index in range(len(unknown))
+    ]
     numbers = sorted({each for each in given if isinstance(each, int) and each > 1})
     # For operators that take equal extents alone, they are equal to one another, or to a number.
     alike: list[Sequence[Any]] = [[each] * len(unknown) for each in (*symbols[:1], *numbers)]

@@ -141,7 +141,7 @@ class PartLowering:
     name: str
     target: str
     args: str
-    shape: tuple[int, ...] | None
+    shape: tuple[int | str, ...] | None
     dtype: str
     rule: str
     bindings: tuple[str, ...]

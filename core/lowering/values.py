@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -213,7 +213,7 @@ Extent = Any
 """An int, or a TVM expression over the variables of the names."""
 
 
-_MOST = 1 << 40
+LARGEST_OF_DATA = 1 << 40
 """Bound of an extent that depends on data."""
 
 
@@ -225,6 +225,7 @@ class Dimensions:
 
     def __init__(self, ranges: Mapping[str, tuple[int, int]]) -> None:
         self._variables = {name: tirx.Var(name, "int64") for name in ranges}
+        self._ranges = dict(ranges)
         self._of_data: list[tirx.Var] = []
         self._symbols: dict[str, tirx.Var] = {}
         self._analyzer = sym.Analyzer()
@@ -240,9 +241,7 @@ class Dimensions:
         if isinstance(extent, int):
             return extent
         try:
-            value = _evaluated(
-                ast.parse(extent, mode="eval").body, {**self._symbols, **self._variables}
-            )
+            value = size_from(extent, {**self._symbols, **self._variables})
         except (KeyError, SyntaxError):
             return None
         return value if isinstance(value, int) else self.simplified(value)
@@ -266,14 +265,23 @@ class Dimensions:
         """
         variable = tirx.Var(name, "int64")
         self._of_data.append(variable)
+        self.name_extent(variable, name)
         self.name_extent(variable, symbol)
-        self._analyzer.bind(variable, ir.Range.from_min_extent(0, _MOST))
+        self._analyzer.bind(variable, ir.Range.from_min_extent(0, LARGEST_OF_DATA))
         return variable
 
     def name_extent(self, variable: Extent, symbol: str) -> None:
         """Note that torch.export calls an extent by a name."""
         if symbol.isidentifier():
             self._symbols[symbol] = variable
+
+    def ranges_in(self, extents: Iterable[Extent]) -> dict[str, tuple[int, int]]:
+        """Return the range of each variable in extents, by name."""
+        return {
+            each.name: self._ranges.get(each.name, (0, LARGEST_OF_DATA))
+            for extent in extents
+            for each in _variables_in(extent)
+        }
 
     def are_known(self, value: Value) -> bool:
         """Return whether every extent of a tensor is a number, or made of variables."""
@@ -291,17 +299,12 @@ class Dimensions:
         """Return the variables in a tensor's shape that are known only when the model runs."""
         shape = value.ty.shape
         extents = extents_of(shape) if isinstance(shape, relax.ShapeExpr) else ()
-        used = [
-            each
-            for extent in extents
-            if not isinstance(extent, int)
-            for each in tirx.analysis.undefined_vars(tirx.Evaluate(extent), [])
-        ]
+        used = [each for extent in extents for each in _variables_in(extent)]
         return [one for one in self._of_data if any(one.same_as(each) for each in used)]
 
     def is_of_data(self, size: Extent) -> bool:
         """Return whether a size is known only when the model runs."""
-        used = tirx.analysis.undefined_vars(tirx.Evaluate(size), [])
+        used = _variables_in(size)
         return any(each.same_as(one) for one in self._of_data for each in used)
 
     def _consists_of(self, shape: Any, variables: Sequence[Any]) -> bool:
@@ -311,8 +314,8 @@ class Dimensions:
             return False
         return all(
             any(each.same_as(one) for one in variables)
-            for extent in [each for each in extents_of(shape) if not isinstance(each, int)]
-            for each in tirx.analysis.undefined_vars(tirx.Evaluate(extent), [])
+            for extent in extents_of(shape)
+            for each in _variables_in(extent)
         )
 
     def same(self, first: Extent, second: Extent) -> bool:
@@ -347,6 +350,46 @@ class Dimensions:
         raise NotImplementedError(
             _("it compares sizes, and the outcome is not the same for all sizes")
         )
+
+
+def _variables_in(extent: Extent) -> Sequence[Any]:
+    if isinstance(extent, int):
+        return ()
+    found: Sequence[Any] = tirx.analysis.undefined_vars(tirx.Evaluate(extent), [])
+    return found
+
+
+def size_text(size: Extent) -> str:
+    """Return a size as an expression of names, as Python writes it.
+
+    Raises `KeyError` for an expression that `size_from` cannot read.
+    """
+    if isinstance(size, int | tirx.IntImm):
+        return str(int(size))
+    if isinstance(size, tirx.Var):
+        return str(size.name)
+    sign = _SIGNS[type(size)]
+    first, second = size_text(size.a), size_text(size.b)
+    return f"{sign}({first}, {second})" if sign.isalpha() else f"({first} {sign} {second})"
+
+
+_SIGNS: Mapping[type[Any], str] = {
+    tirx.Add: "+",
+    tirx.Sub: "-",
+    tirx.Mul: "*",
+    tirx.FloorDiv: "//",
+    tirx.FloorMod: "%",
+    tirx.Max: "max",
+    tirx.Min: "min",
+}
+
+
+def size_from(text: str, sizes: Mapping[str, Any]) -> Any:
+    """Return the value of an expression of names, with TVM's or torch's sizes for these.
+
+    Raises `KeyError` or `SyntaxError` if it has another name or form.
+    """
+    return _evaluated(ast.parse(text, mode="eval").body, sizes)
 
 
 def _expression(extent: Extent) -> Any:
@@ -424,10 +467,13 @@ def _evaluated(node: ast.expr, variables: Mapping[str, Any]) -> Any:
             make = _OPERATORS[type(sign)]
             return make(_evaluated(left, variables), _evaluated(right, variables))
         case ast.Call(func=ast.Name(id="max" | "min" as name), args=args):
-            values = [_expression(_evaluated(each, variables)) for each in args]
+            values = [_evaluated(each, variables) for each in args]
             value = values[0]
             for each in values[1:]:
-                value = (tirx.max if name == "max" else tirx.min)(value, each)
+                if isinstance(value, torch.SymInt) or isinstance(each, torch.SymInt):
+                    value = (torch.sym_max if name == "max" else torch.sym_min)(value, each)
+                else:
+                    value = _COMPUTED[max if name == "max" else min](value, each)
             return value
     raise KeyError(ast.dump(node))
 

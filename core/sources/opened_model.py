@@ -226,12 +226,15 @@ def without_inference_mode() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def padding_as_in_a_run() -> Iterator[None]:
-    """Let each ``nn.TransformerEncoder`` in the body give zeros for padding.
+def transformers_as_in_a_run() -> Iterator[None]:
+    """Let torch's transformers in the body compute what they do in a run, without reading values.
 
-    It does so in a run without gradients, by nested tensors, which no tracer takes.
+    An encoder gives zeros for padding, which it does in a run without gradients by nested tensors,
+    which no tracer takes. Whether a mask is a causal one is not looked for: it only decides which
+    kernel torch chooses.
     """
-    own = torch.nn.TransformerEncoder.forward
+    transformer = torch.nn.modules.transformer
+    own, detect = torch.nn.TransformerEncoder.forward, transformer._detect_is_causal_mask
 
     def forward(
         self: Any,
@@ -258,9 +261,11 @@ def padding_as_in_a_run() -> Iterator[None]:
 
     if torch.backends.mha.get_fastpath_enabled():
         torch.nn.TransformerEncoder.forward = forward  # type: ignore[method-assign]
+    transformer._detect_is_causal_mask = lambda _mask, is_causal=None, *_size: is_causal is True
     try:
         yield
     finally:
+        transformer._detect_is_causal_mask = detect
         torch.nn.TransformerEncoder.forward = own  # type: ignore[method-assign]
 
 

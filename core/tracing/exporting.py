@@ -19,7 +19,7 @@ from lowerscope.core.model.dimensions import parts_of
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.opened_model import padding_as_in_a_run, without_logs
+from lowerscope.core.sources.opened_model import transformers_as_in_a_run, without_logs
 from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.example_run import (
     NodeInfo,
@@ -75,7 +75,7 @@ def export(
     try:
         with (
             torch.no_grad(),
-            padding_as_in_a_run(),
+            transformers_as_in_a_run(),
             _without_dumps(),
             _taking_tensors(model, calling, plain_output=plain_output),
         ):
@@ -142,7 +142,7 @@ _GUARD = re.compile(
 def _guards_hold(message: str, named: NamedInputs) -> bool:
     """Return whether torch's conditions hold for all sizes of the ranges, as far as is tested."""
     # Imported here since it takes seconds, and few models need it.
-    from lowerscope.core.tracing.symbolic_sizes import sizes_within
+    from lowerscope.core.sources.symbolic_extents import sizes_within
 
     reasons = _GUARD.findall(message)
     if len(reasons) != message.count("Not all values of") or not reasons:
@@ -166,7 +166,7 @@ def drop_checks_of_sizes(
 
     Raises `LowerscopeError` if one does not hold for all sizes
     """
-    from lowerscope.core.tracing.symbolic_sizes import always_holds, extent_text
+    from lowerscope.core.sources.symbolic_extents import always_holds, extent_text
 
     for node in reversed(list(graph_module.graph.nodes)):
         if node.op != "call_function" or node.users:
@@ -549,7 +549,7 @@ def described_values(
     values: dict[str, NodeInfo] = {}
 
     def written(extent: Any) -> str:
-        from lowerscope.core.tracing.symbolic_sizes import named_text
+        from lowerscope.core.sources.symbolic_extents import named_text
 
         return named_text(extent, names or {})
 
@@ -569,7 +569,7 @@ def names_of_symbols(graph_module: fx.GraphModule, named: NamedInputs) -> dict[A
     Raises `LowerscopeError` if it has a number for a dimension that has a name, or a symbol for one
     that has none.
     """
-    from lowerscope.core.tracing.symbolic_sizes import extent_text, symbol_of
+    from lowerscope.core.sources.symbolic_extents import extent_text, symbol_of
 
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     names: dict[Any, Any] = {}

@@ -6,8 +6,6 @@ Importing it takes seconds: it loads sympy and parts of torch.
 from __future__ import annotations
 
 import functools
-import itertools
-import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,33 +13,29 @@ from typing import Any
 
 import sympy
 import torch
-from sympy.printing.precedence import PRECEDENCE
-from sympy.printing.str import StrPrinter
 from torch import fx
-from torch._dynamo.source import ConstantSource
-from torch._prims_common import infer_size, make_contiguous_strides_for
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import (  # type: ignore[attr-defined]
-    DimDynamic,
-    ShapeEnv,
-    ShapeGuard,
-    StrictMinMaxConstraint,
-    statically_known_true,
-)
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuard
 from torch.overrides import TorchFunctionMode
-from torch.utils._sympy.value_ranges import ValueRanges
 
 from lowerscope.core.model.dimensions import parts_of
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
+from lowerscope.core.sources.opened_model import transformers_as_in_a_run
 from lowerscope.core.sources.pytree import CallSpec
+from lowerscope.core.sources.symbolic_extents import (
+    SymbolicMode,
+    always_holds,
+    extent_text,
+    named_text,
+    new_extent,
+    symbol_of,
+)
 from lowerscope.core.tracing.example_run import NodeInfo, describe
 from lowerscope.core.tracing.extents import expression_of
 from lowerscope.core.tracing.splitting import TorchPart
 from lowerscope.core.tracing.trace_errors import (
     NamedInputs,
-    Range,
     first_line,
     fixed_dimension,
     is_users_file,
@@ -50,9 +44,6 @@ from lowerscope.core.tracing.trace_errors import (
     traceback_text,
     where_of,
 )
-
-_MOST = 4096
-"""Most combinations of sizes that a condition is tested with."""
 
 
 class Symbols:
@@ -64,7 +55,7 @@ class Symbols:
 
     def __init__(self, named: NamedInputs, inputs: Sequence[torch.Tensor]) -> None:
         self._environment = ShapeEnv()
-        self.mode = _Mode(shape_env=self._environment, allow_non_fake_inputs=True)
+        self.mode = SymbolicMode(shape_env=self._environment, allow_non_fake_inputs=True)
         self.names: dict[sympy.Symbol, sympy.Symbol] = {}
         self._named = named
         self._checked = 0
@@ -82,17 +73,8 @@ class Symbols:
             self._extents[text] = self._extents[name] + more
 
     def _symbol(self, name: str, size: int) -> torch.SymInt:
-        source, environment = ConstantSource(name), self._environment
-        low, high = self._named.ranges[name]
-        symbol = environment.create_symbol(
-            size,
-            source,
-            dynamic_dim=DimDynamic.DYNAMIC,
-            constraint_dim=StrictMinMaxConstraint(vr=ValueRanges(low, high), warn_only=False),
-        )
-        self.names[symbol] = symbol_of(name)
-        extent = environment.create_symintnode(symbol, hint=size, source=source)
-        assert isinstance(extent, torch.SymInt)
+        extent = new_extent(self._environment, name, size, self._named.ranges[name])
+        self.names[extent.node.expr] = symbol_of(name)
         return extent
 
     def outputs_of(self, part: TorchPart, varies: Sequence[Sequence[bool]]) -> tuple[Any, ...]:
@@ -146,117 +128,6 @@ class Symbols:
             named = guard.expr.xreplace(self.names)
             if not always_holds(named, self._named.ranges):
                 yield guard, extent_text(named)
-
-
-class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
-    """Torch's mode for tensors without memory, with a workaround for one of its crashes."""
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        # If the extent is not 1, torch sets the tensor's own sizes again, by references into the
-        # list of sizes that this frees. The overload for several dimensions uses a separate list.
-        if func is torch.ops.aten.squeeze_.dim:
-            func, args = torch.ops.aten.squeeze_.dims, (args[0], [args[1]])
-        elif func in _VIEWS and _is_contiguous(args[0]):
-            # Torch compares extents before and after one by one, which excludes some sizes.
-            return _contiguous_view(*args)
-        return super().__torch_dispatch__(func, types, args, kwargs or {})
-
-
-_VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
-
-
-def _is_contiguous(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is contiguous for all sizes, as far as torch can tell."""
-    strides = make_contiguous_strides_for(tensor.shape)
-    return all(map(statically_known_true, map(operator.eq, tensor.stride(), strides)))
-
-
-def _contiguous_view(tensor: torch.Tensor, shape: Sequence[Any]) -> torch.Tensor:
-    whole = infer_size(tuple(shape), tensor.numel())
-    return tensor.as_strided(whole, make_contiguous_strides_for(whole))
-
-
-def symbol_of(name: str) -> sympy.Symbol:
-    """Return the symbol for a name in formatted expressions."""
-    return sympy.Symbol(name, integer=True, positive=True)
-
-
-def extent_text(expression: sympy.Basic) -> str:
-    """Format an expression over names as Python: ``2*batch``, ``(height - 1)//2 + 1``."""
-    return str(_Writer().doprint(expression))
-
-
-class _Writer(StrPrinter):  # type: ignore[misc]
-    """Printer that writes torch's own functions of sizes as Python's operators."""
-
-    # Torch's functions define the default method, which doubles the parentheses.
-    printmethod = "_named_text"
-
-    def _print_FloorDiv(self, expression: sympy.Expr) -> str:
-        return self._operation("//", expression)
-
-    def _print_Mod(self, expression: sympy.Expr) -> str:
-        return self._operation(" % ", expression)
-
-    _print_PythonMod = _print_Mod
-    _print_CleanDiv = _print_IntTrueDiv = _print_FloorDiv
-
-    def _print_Max(self, expression: sympy.Expr) -> str:
-        return f"max({', '.join(map(self._print, expression.args))})"
-
-    def _print_Min(self, expression: sympy.Expr) -> str:
-        return f"min({', '.join(map(self._print, expression.args))})"
-
-    def _print_Relational(self, expression: sympy.core.relational.Relational) -> str:
-        sign = {"Eq": "==", "Ne": "!="}.get(type(expression).__name__.title()[:2], "")
-        sign = sign or expression.rel_op
-        return f"{self._print(expression.lhs)} {sign} {self._print(expression.rhs)}"
-
-    def _operation(self, sign: str, expression: sympy.Expr) -> str:
-        left, right = expression.args
-        level = PRECEDENCE["Mul"]
-        return f"{self.parenthesize(left, level)}{sign}{self.parenthesize(right, level, True)}"
-
-
-def named_text(extent: Any, names: Mapping[sympy.Symbol, sympy.Symbol]) -> str:
-    """Format a symbolic extent of torch with the names in it."""
-    return extent_text(extent.node.expr.xreplace(names))
-
-
-def always_holds(condition: Any, ranges: Mapping[str, Range]) -> bool:
-    """Return whether no tested combination of sizes violates `condition`.
-
-    Sizes below 2 are excluded: torch treats them as general.
-    """
-    free = {str(symbol): symbol for symbol in condition.free_symbols}
-    if any(name not in ranges for name in free):
-        return True  # depends on data; checked at run time
-    return not any(
-        condition.subs({free[name]: size for name, size in sizes.items()}) == sympy.false
-        for sizes in sizes_within({name: ranges[name] for name in free})
-    )
-
-
-def sizes_within(ranges: Mapping[str, Range]) -> Iterator[dict[str, int]]:
-    """Yield combinations of sizes, all of them if they are few; none is below 2."""
-    share = max(2, int(_MOST ** (1 / max(1, len(ranges)))))
-    tried = [_some_of(low, high, share) for low, high in ranges.values()]
-    for sizes in itertools.product(*tried):
-        yield dict(zip(ranges, sizes, strict=True))
-
-
-def _some_of(low: int, high: int, count: int) -> list[int]:
-    low = max(2, low)
-    if high - low < count:
-        return list(range(low, high + 1))
-    half = max(1, count // 2)
-    return [*range(low, low + half), *range(high - half + 1, high + 1)]
 
 
 class SymbolicSizes(TorchFunctionMode):
@@ -468,7 +339,12 @@ def _without_values(symbols: Symbols) -> Iterator[None]:
     # On tensors without memory it returns an empty tensor instead of None.
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), symbols.mode:
+        with (
+            torch.no_grad(),
+            torch.random.fork_rng(devices=[]),
+            transformers_as_in_a_run(),
+            symbols.mode,
+        ):
             yield
     finally:
         torch._C._set_mkldnn_enabled(onednn)

@@ -225,7 +225,8 @@ def _slice(b: NodeBuilder, input: Value, slices: dict[int, slice]) -> Value:
             strides.append(step)
     if not axes:
         return input
-    inside = {} if all(map(_is_number, (*begin, *end))) else {"assume_inbound": True}
+    sizes = (*begin, *end, *(shape_of(input)[axis] for axis in axes))
+    inside = {} if all(map(_is_number, sizes)) else {"assume_inbound": True}
     return b.emit(op.strided_slice(input, axes, begin, end, strides, **inside))
 
 

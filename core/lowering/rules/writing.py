@@ -31,6 +31,7 @@ from lowerscope.core.lowering.values import (
     same_sizes,
     scalar,
     shape_of,
+    simplified,
     torch_dtype,
 )
 from lowerscope.core.model.texts import _
@@ -269,13 +270,13 @@ def slice_scatter(
     step: int = 1,
 ) -> Value:
     axis = axis_of(dim, rank_of(input))
-    extent = shape_of(input)[axis]
-    first, last, stride = slice(start, end, step).indices(extent)
-    if stride == 1:
-        before = aten_slice(b, input, axis, 0, first)
-        after = aten_slice(b, input, axis, max(first, last), extent)
+    if step == 1:
+        before = aten_slice(b, input, axis, 0, start or 0)
+        last = simplified(shape_of(before)[axis] + shape_of(src)[axis])
+        after = aten_slice(b, input, axis, last)
         parts = (before, cast(b, src, dtype_of(input)), after)
-        return cat(b, [part for part in parts if shape_of(part)[axis]], axis)
+        return cat(b, [part for part in parts if not is_empty([shape_of(part)[axis]])], axis)
+    first, last, stride = slice(start, end, step).indices(shape_of(input)[axis])
     bounds = [relax.prim_value(each) for each in (first, max(first, last), stride)]
     return b.emit(op.slice_scatter(input, cast(b, src, dtype_of(input)), *bounds, axis=axis))
 

@@ -88,6 +88,70 @@ class Recurrent(nn.Module):
         return self.head(self.lstm(x)[0][:, -1])
 
 
+class Stacked(nn.Module):
+    """Recurrent layers of all kinds, with states that are made of the size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(6, 5, 2, batch_first=True, bidirectional=True)
+        self.gru = nn.GRU(10, 4, bidirectional=True)
+        self.rnn = nn.RNN(8, 3, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        states = x.new_zeros(4, x.shape[0], 5), torch.ones(4, x.shape[0], 5)
+        y, (h, c) = self.lstm(x, states)
+        z, last = self.gru(y.transpose(0, 1))
+        return self.rnn(z.transpose(0, 1))[0], h[-1] + c[0], last
+
+
+class Cells(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTMCell(6, 5)
+        self.gru = nn.GRUCell(5, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = c = torch.zeros(x.shape[0], 5)
+        for step in range(x.shape[1]):
+            h, c = self.lstm(x[:, step], (self.gru(h, h), c))
+        return h
+
+
+class Attends(nn.Module):
+    """Attention with masks made of the length, and of padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attend = nn.MultiheadAttention(6, 2, batch_first=True)
+        self.layers = nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(6, 2, 8, batch_first=True), 2, enable_nested_tensor=False
+        )
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        padded = x[..., 0] > 1
+        padded[:, 0] = False
+        mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        y, weights = self.attend(x, x, x, key_padding_mask=padded, attn_mask=mask)
+        mixed = F.scaled_dot_product_attention(x, y, y, attn_mask=~mask)
+        return self.layers(y, src_key_padding_mask=padded), weights, mixed
+
+
+class Translates(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = nn.Transformer(6, 2, 1, 1, 8, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        mask = nn.Transformer.generate_square_subsequent_mask(2)
+        return self.model(x, x[:, :2] * 2, tgt_mask=mask)
+
+
+class Resized(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        wide = F.interpolate(x, scale_factor=2, mode="bilinear")
+        return wide, torch.einsum("bchw,bdhw->bcd", x, x), F.fold(F.unfold(x, 2), (4, 5), 2)
+
+
 class Converts(nn.Module):
     """Converts tensors in all ways that torch has."""
 

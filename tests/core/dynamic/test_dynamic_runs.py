@@ -153,13 +153,37 @@ def test_checks_of_sizes_that_depend_on_data_stay(pipeline: Pipeline, recipe_of:
     assert torch.ops.aten._assert_scalar.default in targets
 
 
-def test_what_needs_numbers_runs_in_torch_and_says_so(
+@pytest.mark.parametrize(
+    ("entry", "given"),
+    [
+        ("Recurrent", "x=batch,4,6:float32"),
+        ("Stacked", "x=batch,3,6:float32"),
+        ("Cells", "x=batch,3,6:float32"),
+        ("Attends", "x=batch,length,6:float32"),
+        ("Translates", "x=batch,length,6:float32"),
+        ("Resized", "x=batch,3,4,5:float32"),
+    ],
+)
+def test_operators_are_lowered_in_parts_for_named_sizes(
+    pipeline: Pipeline, recipe_of: RecipeOf, run: Run, entry: str, given: str
+) -> None:
+    dims, sizes = ("batch=1..9", "length=3..7"), ("batch=4,1,9", "length=4,3,7")
+    count = 1 + ("length" in given)
+    recipe = recipe_of(entry, (given,), dims[:count], sizes[:count])
+    lowered = pipeline.stages(recipe).lowered
+    assert lowered is not None
+    assert [each.node for each in lowered.nodes.values() if each.strategy == "library"] == []
+    check(run(recipe, "high-level"))
+
+
+def test_what_is_not_the_same_for_all_sizes_runs_in_torch_and_says_so(
     pipeline: Pipeline, recipe_of: RecipeOf
 ) -> None:
-    lowered = pipeline.stages(recipe_of("Recurrent", *CASES["Recurrent"])).lowered
+    recipe = recipe_of("Recurrent", ("x=2,length,6:float32",), ("length=1..16",))
+    lowered = pipeline.stages(recipe).lowered
     assert lowered is not None
     assert [note.text for note in lowered.notes] == [
-        "lstm: no rule covers it as a whole, and it is decomposed only where shapes are numbers; "
+        "lstm: no rule covers it as a whole, and its operators are not the same for all sizes; "
         "runs in torch (node lstm)"
     ]
 
