@@ -7,6 +7,7 @@ multiplies integers, and its sums are scaled, rounded and clamped to the integer
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +23,7 @@ from torch.ao.nn.quantized import dynamic
 
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
-from lowerscope.core.tracing.example_run import operator_name
+from lowerscope.core.tracing.example_run import may_write, operator_name
 
 _RANGES = {torch.quint8: (0, 255, torch.uint8), torch.qint8: (-128, 127, torch.int8)}
 """Smallest and largest integer of each dtype, and the dtype of the integers."""
@@ -155,6 +156,8 @@ class _Rewriting:
                 self._values[node] = self._value(node)
             except _Unknown:
                 self._values[node] = self._in_torch(node)
+            if node.all_input_nodes and self._is_in_place(node):
+                self._values[node.all_input_nodes[0]] = self._values[node]
             for new in reversed(self._graph.nodes):
                 if new is last:
                     break
@@ -175,10 +178,16 @@ class _Rewriting:
         self._made.recompile()
         return self._made
 
+    def _is_in_place(self, node: fx.Node) -> bool:
+        if not isinstance(self._values[node], QuantisedNode):
+            return False
+        module = self._modules.get(str(node.target)) if node.op == "call_module" else None
+        return may_write(node) or bool(getattr(module, "inplace", node.kwargs.get("inplace")))
+
     def _value(self, node: fx.Node) -> Any:
         module = self._modules.get(str(node.target)) if node.op == "call_module" else None
         if module is not None and type(module) in _MODULES:
-            return _MODULES[type(module)](self, module, *self._args(), **self._kwargs())
+            return _MODULES[type(module)](self, module, *self.args(), **self.kwargs())
         reads = any(isinstance(self._values[each], QuantisedNode) for each in node.all_input_nodes)
         name = operator_name(node) if module is None else type(module).__name__
         if (
@@ -187,7 +196,7 @@ class _Rewriting:
             and (name == "quantize_per_tensor" or _namespace(node) == "quantized")
         ):
             known = {"quantize_per_tensor": _quantize, **_NEW}[name]
-            return known(self, *self._args(), **self._kwargs())
+            return known(self, *self.args(), **self.kwargs())
         if not reads:
             return self._graph.node_copy(node, self._values.__getitem__)
         if name not in _KEPT or (name in _AVERAGES and not self._averages):
@@ -230,10 +239,10 @@ class _Rewriting:
             raise _Unknown(node.name)
         return QuantisedNode(result, example.q_scale(), example.q_zero_point(), example.dtype)
 
-    def _args(self) -> tuple[Any, ...]:
+    def args(self) -> tuple[Any, ...]:
         return fx.map_arg(self.node.args, self._values.__getitem__)
 
-    def _kwargs(self) -> dict[str, Any]:
+    def kwargs(self) -> dict[str, Any]:
         return fx.map_arg(self.node.kwargs, self._values.__getitem__)
 
     def source(self) -> QuantisedNode:
@@ -259,6 +268,10 @@ class _Rewriting:
         name = f"{self.node.name}_{function.__name__}"
         return self._graph.create_node("call_function", function, args, kwargs, name)
 
+    def last(self, function: Callable[..., Any], *args: Any) -> fx.Node:
+        """Call a function for the value of the node itself."""
+        return self._graph.create_node("call_function", function, args, {}, self.node.name)
+
     def to(self, value: fx.Node, dtype: torch.dtype, name: str | None = None) -> fx.Node:
         name = name or f"{self.node.name}_{str(dtype)[6:]}"
         return self._graph.create_node("call_method", "to", (value, dtype), {}, name)
@@ -269,15 +282,15 @@ class _Rewriting:
         self._own.add(name)
         return self._graph.get_attr(name)
 
+    def held(self, value: fx.Node) -> Any:
+        """Return an attribute of the model."""
+        if value.op != "get_attr":
+            raise _Unknown(value.name)
+        return operator.attrgetter(str(value.target))(self._made)
+
     def number(self, value: Any) -> float:
         """Return a scale or a zero point that is a number, or a tensor of the model."""
-        if isinstance(value, fx.Node):
-            if value.op != "get_attr":
-                raise _Unknown(value.name)
-            held: Any = self._made
-            for name in str(value.target).split("."):
-                held = getattr(held, name)
-            value = held
+        value = self.held(value) if isinstance(value, fx.Node) else value
         return value.item() if isinstance(value, torch.Tensor) else value
 
     def shifted(self, value: QuantisedNode) -> fx.Node:
@@ -416,12 +429,15 @@ def _joined_anew(
     return _joined(b, tensors, dim, scale, zero_point)
 
 
-def _activation(function: Callable[..., Any], *names: str) -> Callable[..., QuantisedNode]:
-    """Return what computes an activation function of the numbers, with arguments of these names."""
+def _activation(function: Callable[..., Any]) -> Callable[..., QuantisedNode]:
+    """Return what computes an activation function of the numbers."""
 
     def activation(b: _Rewriting, qx: Any, *args: Any, **kwargs: Any) -> QuantisedNode:
-        given = dict(zip(("output_scale", "output_zero_point", *names), args, strict=False))
-        given |= kwargs
+        target: Any = b.node.target
+        _first, *names = (
+            each.name for each in getattr(target, "default", target)._schema.arguments
+        )
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
         scale, zero_point = given.pop("output_scale"), given.pop("output_zero_point")
         # Some of torch's functions have an argument for a change in place.
         given.pop("inplace", None)
@@ -435,20 +451,11 @@ def _called_product(function: Callable[..., Any], is_relu: bool) -> Callable[...
     """Return what computes a product with weights that an object of torch's holds."""
 
     def product(b: _Rewriting, qx: Any, packed: Any, scale: Any, zero_point: Any) -> QuantisedNode:
-        weight, bias = _held(b, packed).unpack()
+        weight, bias = b.held(packed).unpack()
         scale, zero_point = float(b.number(scale)), int(b.number(zero_point))
         return _scaled_product(b, function, {}, qx, weight, bias, scale, zero_point, is_relu)
 
     return product
-
-
-def _held(b: _Rewriting, packed: Any) -> Any:
-    if not isinstance(packed, fx.Node) or packed.op != "get_attr":
-        raise _Unknown("weights")
-    held: Any = b._made
-    for name in str(packed.target).split("."):
-        held = getattr(held, name)
-    return held
 
 
 _NEW: dict[str, Callable[..., QuantisedNode]] = {
@@ -459,7 +466,7 @@ _NEW: dict[str, Callable[..., QuantisedNode]] = {
     "cat": _joined_anew,
     "hardswish": _activation(F.hardswish),
     "sigmoid": _activation(torch.sigmoid),
-    "leaky_relu": _activation(F.leaky_relu, "negative_slope"),
+    "leaky_relu": _activation(F.leaky_relu),
     "linear": _called_product(F.linear, False),
     "linear_relu": _called_product(F.linear, True),
 }
@@ -579,32 +586,33 @@ def _linear_of_floats(b: _Rewriting, module: Any, input: fx.Node) -> fx.Node:
     """
     if module._packed_params.dtype is torch.float16:
         weight, bias = module._weight_bias()
-        return _last(b, F.linear, input, *_plain_weights(b, weight, bias))
+        return b.last(F.linear, input, *_plain_weights(b, weight, bias))
     if torch.backends.quantized.engine == "qnnpack" or module.version < 4:
         raise _Unknown("8 bits")
     weight, bias = module._weight_bias()
     by_row, of_weight, ones = _scales(weight)
-    low = b.call(torch.clamp, b.call(torch.amin, input), max=0)
-    high = b.call(torch.clamp, b.call(torch.amax, input), min=0)
-    width = b.call(torch.div, b.call(torch.sub, high, low), float(_STEPS))
-    # As torch, for an input of zeros alone.
-    scale = b.call(torch.where, b.call(torch.eq, width, 0.0), 0.1, width)
-    ratio = b.call(torch.div, low, scale)
+    low = b.to(b.call(torch.clamp, b.call(torch.amin, input), max=0), torch.float64)
+    high = b.to(b.call(torch.clamp, b.call(torch.amax, input), min=0), torch.float64)
+    width = b.to(b.call(torch.div, b.call(torch.sub, high, low), float(_STEPS)), torch.float32)
+    # As torch, for an input of zeros alone, and for a small one.
+    first = b.call(torch.where, b.call(torch.eq, width, 0.0), 0.1, width)
+    ratio = b.call(torch.div, low, first)
     zero = b.call(torch.clamp, b.call(torch.round, b.call(torch.neg, ratio)), 0, _STEPS)
-    inverse = b.call(torch.reciprocal, scale)
-    steps = b.call(torch.round, b.call(torch.mul, input, inverse))
-    shifted = b.call(torch.clamp, b.call(torch.add, steps, zero), 0, 255)
+    scale = b.call(torch.clamp, first, min=_SMALLEST_SCALE)
+    steps = b.call(torch.mul, b.to(input, torch.float64), b.call(torch.reciprocal, scale))
+    moved = b.to(b.call(torch.add, steps, zero), torch.float32)
+    shifted = b.call(torch.clamp, b.call(torch.round, moved), 0, 255)
     integers = b.to(shifted, torch.uint8)
-    less = b.call(torch.sub, b.to(integers, torch.float32), zero)
+    less = b.call(torch.sub, b.to(integers, torch.float32), b.to(zero, torch.float32))
     sums = b.call(F.linear, less, _integers(b, weight))
     factor = b.call(torch.mul, scale, _factor(b, of_weight, by_row, ones))
     if bias is None:
-        return _last(b, torch.mul, sums, factor)
+        return b.last(torch.mul, sums, factor)
     scaled = b.call(torch.mul, sums, factor)
-    return _last(b, torch.add, scaled, b.constant("bias", bias.detach()))
+    return b.last(torch.add, scaled, b.constant("bias", bias.detach()))
 
 
-_STEPS = 127
+_STEPS, _SMALLEST_SCALE = 127, _f32(6.1e-5)
 
 
 def _plain_weights(
@@ -613,10 +621,6 @@ def _plain_weights(
     held = b.constant("weight", weight.detach().half())
     own = None if bias is None else b.constant("bias", bias.detach())
     return b.to(held, torch.float32), own
-
-
-def _last(b: _Rewriting, function: Callable[..., Any], *args: Any) -> fx.Node:
-    return b._graph.create_node("call_function", function, args, {}, b.node.name)
 
 
 def _normalised(is_relu: bool) -> Callable[..., QuantisedNode]:
@@ -662,7 +666,7 @@ def _module_quantize(b: _Rewriting, module: Any, input: fx.Node) -> QuantisedNod
 
 
 def _module_dequantize(b: _Rewriting, module: Any, input: QuantisedNode) -> fx.Node:
-    return _last(b, torch.mul, b.shifted(input), _f32(input.scale))
+    return b.last(torch.mul, b.shifted(input), _f32(input.scale))
 
 
 def _relu6(b: _Rewriting, module: Any, input: QuantisedNode) -> QuantisedNode:
@@ -680,9 +684,7 @@ def _clamped(
         return int(min(max(steps + value.zero_point, least), most))
 
     bounds = [None if each is None else place(each) for each in (low, high)]
-    args = (value.integers, *bounds)
-    ints = b._graph.create_node("call_function", torch.clamp, args, {}, b.node.name)
-    return replace(value, integers=ints)
+    return replace(value, integers=b.last(torch.clamp, value.integers, *bounds))
 
 
 _MODULES: dict[type, Callable[..., Any]] = {
@@ -770,7 +772,7 @@ def _of_bounds(low: float, high: float | None) -> Callable[[_Rewriting], Quantis
 
 def _dequantize(b: _Rewriting) -> fx.Node:
     source = b.source()
-    return _last(b, torch.mul, b.shifted(source), _f32(source.scale))
+    return b.last(torch.mul, b.shifted(source), _f32(source.scale))
 
 
 def _plain(b: _Rewriting) -> fx.Node:
@@ -779,7 +781,7 @@ def _plain(b: _Rewriting) -> fx.Node:
 
 
 def _cat(b: _Rewriting) -> QuantisedNode:
-    return _joined(b, *b._args(), **b._kwargs())
+    return _joined(b, *b.args(), **b.kwargs())
 
 
 _AVERAGES: dict[str, Callable[[_Rewriting], QuantisedNode]] = {

@@ -84,7 +84,13 @@ def eager(engine: str) -> nn.Module:
 
 
 def by_fx(engine: str) -> nn.Module:
-    block = nn.Sequential(nn.Conv2d(3, 8, 3, 2), nn.ReLU(), nn.Conv2d(8, 8, 1, bias=False))
+    block = nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2),
+        nn.ReLU(),
+        nn.Conv2d(8, 8, 1, bias=False),
+        nn.ReLU6(inplace=True),
+        nn.LeakyReLU(0.2),
+    )
     tail = (nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(32, 5), nn.Sigmoid())
     x = torch.randn(2, 3, 20, 20)
     mapping = quantization.get_default_qconfig_mapping(engine)
@@ -119,7 +125,8 @@ def test_dynamic_layers(engine: str) -> None:
     model = quantization.quantize_dynamic(layers, {nn.Linear}, dtype=torch.qint8)
     graph = graph_of(model, torch.randn(4, 16))
     assert "Linear" not in kinds(graph)
-    for x in (torch.randn(4, 16) * 3, torch.rand(4, 16) + 1, torch.zeros(4, 16)):
+    draw = torch.randn(4, 16)
+    for x in (draw * 3, draw.abs() + 1, -draw.abs(), draw * 1e-4, draw * 0):
         torch.testing.assert_close(graph(x), model(x), rtol=1e-6, atol=1e-6)
 
 
