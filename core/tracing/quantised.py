@@ -154,7 +154,7 @@ class _Rewriting:
             last = next(reversed(self._graph.nodes), None)
             try:
                 self._values[node] = self._value(node)
-            except _Unknown:
+            except (_Unknown, TypeError):  # the latter for the arguments of another overload
                 self._values[node] = self._in_torch(node)
             if node.all_input_nodes and self._is_in_place(node):
                 self._values[node.all_input_nodes[0]] = self._values[node]
@@ -451,9 +451,12 @@ def _called_product(function: Callable[..., Any], is_relu: bool) -> Callable[...
     """Return what computes a product with weights that an object of torch's holds."""
 
     def product(b: _Rewriting, qx: Any, packed: Any, scale: Any, zero_point: Any) -> QuantisedNode:
-        weight, bias = b.held(packed).unpack()
+        held = b.held(packed)
+        weight, bias = held.unpack()
         scale, zero_point = float(b.number(scale)), int(b.number(zero_point))
-        return _scaled_product(b, function, {}, qx, weight, bias, scale, zero_point, is_relu)
+        names = () if function is F.linear else ("stride", "padding", "dilation", "groups")
+        options = {each: getattr(held, each)() for each in names}
+        return _scaled_product(b, function, options, qx, weight, bias, scale, zero_point, is_relu)
 
     return product
 
@@ -467,6 +470,10 @@ _NEW: dict[str, Callable[..., QuantisedNode]] = {
     "hardswish": _activation(F.hardswish),
     "sigmoid": _activation(torch.sigmoid),
     "leaky_relu": _activation(F.leaky_relu),
+    "conv2d": _called_product(F.conv2d, False),
+    "conv2d_relu": _called_product(F.conv2d, True),
+    "conv3d": _called_product(F.conv3d, False),
+    "conv3d_relu": _called_product(F.conv3d, True),
     "linear": _called_product(F.linear, False),
     "linear_relu": _called_product(F.linear, True),
 }
@@ -770,6 +777,12 @@ def _of_bounds(low: float, high: float | None) -> Callable[[_Rewriting], Quantis
     return lambda b: _clamped(b, b.source(), low, high)
 
 
+def _clamp(b: _Rewriting) -> QuantisedNode:
+    (_source, *args), kwargs = b.args(), b.kwargs()
+    low, high = (*args, None, None)[:2]
+    return _clamped(b, b.source(), kwargs.get("min", low), kwargs.get("max", high))
+
+
 def _dequantize(b: _Rewriting) -> fx.Node:
     source = b.source()
     return b.last(torch.mul, b.shifted(source), _f32(source.scale))
@@ -820,7 +833,8 @@ _KEPT: dict[str, Callable[[_Rewriting], Any]] = {
         ("sigmoid", "Sigmoid", "hardsigmoid", "Hardsigmoid"), _of_fixed_range(1 / 256, 0)
     ),
     **dict.fromkeys(("tanh", "Tanh"), _of_fixed_range(2 / 256, 128)),
-    **dict.fromkeys(("dequantize",), _dequantize),
+    **dict.fromkeys(("clamp", "clip"), _clamp),
+    "dequantize": _dequantize,
     **dict.fromkeys(("size", "dim", "numel", "getattr"), _plain),
     **dict.fromkeys(("cat", "concat"), _cat),
 }

@@ -83,6 +83,23 @@ def eager(engine: str) -> nn.Module:
     return static(fused, (2, 3, 20, 20), engine)
 
 
+class Functional(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.filters, self.weight = (
+            nn.Parameter(torch.randn(8, 3, 3, 3)),
+            nn.Parameter(torch.ones(5, 8)),
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.conv2d(x, self.filters, None, (2, 2), (1, 1), (1, 1), 1).relu().clamp(0.1, 2.0)
+        return F.linear(F.adaptive_avg_pool2d(x, 1).flatten(1), self.weight).tanh()
+
+
+def functional(engine: str) -> nn.Module:
+    return converted(Functional(), engine)
+
+
 def by_fx(engine: str) -> nn.Module:
     block = nn.Sequential(
         nn.Conv2d(3, 8, 3, 2),
@@ -92,9 +109,13 @@ def by_fx(engine: str) -> nn.Module:
         nn.LeakyReLU(0.2),
     )
     tail = (nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(32, 5), nn.Sigmoid())
+    return converted(nn.Sequential(block, nn.MaxPool2d(2), *tail), engine)
+
+
+def converted(model: nn.Module, engine: str) -> nn.Module:
     x = torch.randn(2, 3, 20, 20)
     mapping = quantization.get_default_qconfig_mapping(engine)
-    prepared = prepare_fx(nn.Sequential(block, nn.MaxPool2d(2), *tail).eval(), mapping, (x,))
+    prepared = prepare_fx(model.eval(), mapping, (x,))
     for _ in range(3):
         prepared(torch.randn_like(x))
     return convert_fx(prepared)
@@ -108,7 +129,7 @@ def kinds(graph: fx.GraphModule) -> set[str]:
     return {type(each).__name__ for each in graph.modules()}
 
 
-@pytest.mark.parametrize("make", [eager, by_fx])
+@pytest.mark.parametrize("make", [eager, by_fx, functional])
 def test_results_are_equal(make: Callable[[str], nn.Module], engine: str) -> None:
     torch.manual_seed(0)
     model = make(engine)
