@@ -21,6 +21,7 @@ from lowerscope.core.ir.narrow_floats import with_wide_bfloat16
 from lowerscope.core.ir.relax import bound_in, operator_of, own_function, relax_functions
 from lowerscope.core.ir.script import function_script
 from lowerscope.core.ir.tensorir import collected
+from lowerscope.core.ir.whole_periods import with_whole_periods
 from lowerscope.core.model.module_steps import PassRecord
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.processors import MACHINE
@@ -78,7 +79,7 @@ def build(
 
 def compiled(module: tvm.IRModule, target: tvm.target.Target) -> Any:
     """Return TVM's executable of a module; all code is compiled here, for runs and for display."""
-    module = with_cancellations(with_wide_bfloat16(without_kills(module)))
+    module = with_cancellations(with_wide_bfloat16(with_whole_periods(without_kills(module))))
     return tvm.compile(module, target)
 
 

@@ -21,6 +21,7 @@ from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.ir.narrow_floats import with_wide_bfloat16
 from lowerscope.core.ir.relax import Bindings
 from lowerscope.core.ir.tensorir import collected, divides_by_data
+from lowerscope.core.ir.whole_periods import with_whole_periods
 from lowerscope.core.model.module_steps import BindingEffect
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
 from lowerscope.core.model.recipe import Step, step_text
@@ -243,7 +244,8 @@ class _BuiltOnce:
             # It would be called at once, and kill the process. The pass then leaves the call
             # unfolded, and the run reports which call divides by zero.
             raise RuntimeError("an integer is divided by what may be zero")
-        kept = with_cancellations(with_wide_bfloat16(tvm.IRModule.from_expr(function)))
+        whole = with_whole_periods(tvm.IRModule.from_expr(function))
+        kept = with_cancellations(with_wide_bfloat16(whole))
         built = _TVM(kept, target if _reduces(function) else _quick(target), *others)
         alike.append((function, context, built))
         return built

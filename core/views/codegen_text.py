@@ -31,6 +31,7 @@ from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.ir.narrow_floats import with_wide_bfloat16
 from lowerscope.core.ir.relax import BUILTIN
 from lowerscope.core.ir.tensorir import Part, blocks_in, parts_of, prim_funcs_of
+from lowerscope.core.ir.whole_periods import with_whole_periods
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line, listed
 from lowerscope.core.model.snapshot import Span, TextRecord
@@ -80,10 +81,11 @@ def compiled(stages: Stages, name: str, moment: Moment | None = None) -> Compile
         return CompiledFunctions("", {}, Library("", {}))
     function = function.with_attr("global_symbol", name)
     # As it is built: its twin is compared with the code line by line.
-    function = with_cancellations(with_wide_bfloat16(tvm.IRModule({name: function})))[name]
+    alone = with_whole_periods(tvm.IRModule({name: function}))
+    function = with_cancellations(with_wide_bfloat16(alone))[name]
     key = key_of("alone", stages.moment_key(moment), moment, name, str(stages.target))
-    alone = stages.keep("library", key, lambda: _alone(stages, name, function), _size)
-    library = _with_code(alone, name)
+    built = stages.keep("library", key, lambda: _alone(stages, name, function), _size)
+    library = _with_code(built, name)
     about = _("by itself, after step {index} of its schedule", index=moment.index)
     if not moment.index:
         about = _("by itself, before it is scheduled")
@@ -134,8 +136,8 @@ def code_alone(
 
     Raises `LowerscopeError` if TVM cannot compile it.
     """
-    alone = stages.keep("library", key, lambda: _alone(stages, name, function), _size)
-    library = _with_code(alone, name)
+    built = stages.keep("library", key, lambda: _alone(stages, name, function), _size)
+    library = _with_code(built, name)
     piece = piece_of(library.functions, name)
     if view == "llvm":
         return "\n".join(line.text for each in piece for line in each.lines)
