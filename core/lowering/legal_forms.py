@@ -44,14 +44,21 @@ def place(largest: bool) -> Any:
 
 
 def _ahead_of(largest: bool, x: Any, y: Any) -> Any:
-    # An extremum of a number and NaN so far is that NaN. The sum is NaN as well: LLVM would make
-    # comparisons of both selections if they had `y` in common, and each would wait for the last.
-    return tirx.Select(is_number(y), tirx.max(y, x) if largest else tirx.min(y, x), y + y)
+    # TVM takes `y == y` for true. An extremum of a number and NaN so far is that NaN. The sum is
+    # NaN as well: LLVM would make comparisons of both selections if they had `y` in common, and
+    # each would wait for the last.
+    number = y <= tirx.infinity(_dtype_of(y))
+    return tirx.Select(number, tirx.max(y, x) if largest else tirx.min(y, x), y + y)
 
 
-def is_number(value: Any) -> Any:
-    """Return a test that a value is not NaN, as vectors have one: TVM takes ``x == x`` for true."""
-    return value <= tirx.infinity(_dtype_of(value))
+def nan_test(value: Any) -> Any:
+    """Return a test for NaN, by the bits where these are known: TVM has no vectors of its own."""
+    dtype = str(value.ty.dtype)
+    if dtype not in ("float32", "float64"):
+        return tirx.isnan(value)
+    bits = dtype.replace("float", "int")
+    infinity = 0x7F800000 if dtype == "float32" else 0x7FF0000000000000
+    return tirx.reinterpret(bits, value) & tirx.max_value(bits) > tirx.const(infinity, bits)
 
 
 def _first(largest: bool, x: Sequence[Any], y: Sequence[Any]) -> tuple[Any, Any]:

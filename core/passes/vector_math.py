@@ -19,7 +19,6 @@ from tvm import tirx
 from tvm.s_tir import SBlock
 
 from lowerscope.core.lowering.builder import double, polynomial
-from lowerscope.core.lowering.legal_forms import is_number
 from lowerscope.core.model.texts import _
 
 _EMULATED = ("float8_", "float6_", "float4_")
@@ -102,9 +101,7 @@ def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
 
     def expanded(call: Any) -> Any:
         if str(getattr(call.op, "name", "")) == "tirx.isnan" and not reduces:
-            number = call.args[0]
-            precise = str(number.ty.dtype) in ("float32", "float64")
-            return tirx.Not(is_number(number)) if precise else call
+            return _is_nan(call)
         name = str(getattr(call.op, "name", ""))
         if name in _FORMS_64 and str(call.ty.dtype) == "float64":
             return _bound("x", call.args[0], _FORMS_64[name])
@@ -131,6 +128,18 @@ def _reduces(function: tirx.PrimFunc) -> bool:
     found: list[SBlock] = []
     tvm_ffi.structural_walk(function.body, (SBlock, found.append))
     return any(each.init is not None for each in found)
+
+
+def _is_nan(call: Any) -> Any:
+    """Return a test for NaN by the bits, as TVM has no vectors of its own."""
+    value = call.args[0]
+    dtype = str(value.ty.dtype)
+    if dtype not in ("float32", "float64"):
+        return call
+    bits = dtype.replace("float", "int")
+    infinity = 0x7F800000 if dtype == "float32" else 0x7FF0000000000000
+    size = tirx.reinterpret(bits, value) & tirx.max_value(bits)
+    return size > tirx.const(infinity, bits)
 
 
 def _number(value: float) -> Any:

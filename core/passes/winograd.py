@@ -97,7 +97,8 @@ def _call(call: Any, builder: relax.BlockBuilder, functions: dict[Any, ir.Global
     shapes = (numbers(data.ty.shape), numbers(weights.ty.shape), result)
     padding = tuple(int(each) for each in call.attrs.padding)
     if (shapes, padding) not in functions:
-        function = _function(*(extents(each) for each in shapes), padding)
+        shape, kernel, whole = (extents(each) for each in shapes)
+        function = _function(shape, kernel, whole, padding)
         name = "winograd_" + str(call.op.name).rpartition(".")[2]
         functions[shapes, padding] = builder.add_func(function, name)
     function = functions[shapes, padding]

@@ -14,7 +14,7 @@ from tvm import te, tirx
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, is_nan, summand, to_float
-from lowerscope.core.lowering.legal_forms import Reduced, is_number
+from lowerscope.core.lowering.legal_forms import Reduced, nan_test
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, minimum, mul, pow, sub
 from lowerscope.core.lowering.rules.elementwise import truth
@@ -340,7 +340,7 @@ def te_first_place(A: te.Tensor, best: te.Tensor, axes: Sequence[int], keepdims:
         is_it = element.equal(best(*(0 if n in axes else each for n, each in enumerate(index))))
         if is_float(str(A.dtype)):
             # Where there is a NaN, it is the extremum, and equals nothing.
-            is_it = tirx.any(is_it, tirx.Not(is_number(element)))
+            is_it = tirx.any(is_it, nan_test(element))
         return te.min(tirx.Select(is_it, place, tirx.max_value(dtype)), axis=reduced.over)
 
     found = te.compute(reduced.shape, first, name="first")

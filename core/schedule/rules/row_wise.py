@@ -457,6 +457,9 @@ def _begin(writing: ScheduleRecorder, parts: str) -> None:
     writing.begin(parts, first, reason("the parts are initialised before the first value"))
 
 
+_DIVIDED = (tirx.FloorDiv, tirx.FloorMod)
+
+
 def _leave_rest(writing: ScheduleRecorder, block: str) -> None:
     """Compute the values that do not fill the lanes in a loop of their own.
 
@@ -473,9 +476,14 @@ def _leave_rest(writing: ScheduleRecorder, block: str) -> None:
     loop = loops[-1]
     full, left = divmod(length, _step_of(writing, rest.a, loop))
     own = writing.block(loop).loop_var
-    divided = collected(place.realize.iter_values, (tirx.FloorDiv, tirx.FloorMod))
-    if left == 1 and any(mentions(each, own) for each in divided):
-        # TVM fails to vectorize a loop of one value whose place was fused of two.
+    fused = [
+        axis.var
+        for axis, value in zip(place.stmt.iter_vars, place.realize.iter_values, strict=True)
+        if any(mentions(each, own) for each in collected([value], _DIVIDED))
+    ]
+    divided = collected(place.stmt.body, _DIVIDED)
+    if left == 1 and any(mentions(each, axis) for each in divided for axis in fused):
+        # TVM fails to vectorize a loop of one value whose place was fused of two, and is divided.
         return
     stmt = writing.block(loop)
     is_alone = len(collected(stmt.body, SBlock)) == 1

@@ -411,6 +411,17 @@ def test_a_single_value_beside_whole_vectors_is_computed_with_them() -> None:
     assert Runner(WIDE).difference("group_norm", function, after) is None
 
 
+def test_a_single_value_of_a_plane_has_a_loop_of_its_own() -> None:
+    """With a condition for it, all values of planes of 7x7 would be computed one by one."""
+    x, grouped = placeholder("x", 2, 32, 7, 7), placeholder("grouped", 2, 2, 784)
+    weight, bias = placeholder("w", 32), placeholder("b", 32)
+    normal = te_group_norm(x, grouped, weight, bias, 1e-5)
+    function = te.create_prim_func([x, grouped, weight, bias, normal])
+    ruled, after = made(function, WIDE)
+    assert "loop_partition" in [each.name for each in ruled.primitives]
+    assert Runner(WIDE).difference("group_norm", function, after) is None
+
+
 def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:
     x = np.linspace(0, 1, 3 * 64, dtype="float32").reshape(3, 64)
     x[1, 17] = x[1, 34] = x[2, 63] = np.nan
