@@ -584,7 +584,9 @@ def _resize(b: NodeBuilder, attributes: Attributes, *given: Value) -> Value:
     if not _resizes_otherwise(attributes, given):
         return converted(b, "Resize", version, given, attributes)
     x, *rest = given
-    roi, scales, sizes, *_more = [*([] if version > 10 else [None]), *rest, None, None, None]
+    if version < 11:
+        rest = [None, *rest]
+    roi, scales, sizes, *_more = [*rest, None, None, None]
     rank = rank_of(x)
     axes = [each % rank for each in attributes.get("axes", range(rank))]
     factors = _numbers(scales)
