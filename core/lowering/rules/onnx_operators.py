@@ -737,9 +737,18 @@ def _reduces_otherwise(attributes: Attributes, given: Sequence[Value]) -> bool:
     return dtype_of(given[0]) == "bool" or 0 in shape_of(given[0])
 
 
+def _skips_its_function(attributes: Attributes, given: Sequence[Value]) -> bool:
+    """Return whether a reduction over no axes still computes of each element."""
+    return bool(attributes.get("noop_with_empty_axes")) and (len(given) < 2 or given[1] is None)
+
+
 WRONG: dict[str, Callable[[Attributes, Sequence[Value]], bool]] = {
     "ReduceMax": _reduces_otherwise,
     "ReduceMin": _reduces_otherwise,
+    **dict.fromkeys(
+        ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"),
+        _skips_its_function,
+    ),
     "BatchNormalization": lambda attributes, given: bool(attributes.get("training_mode")),
     "BitShift": lambda attributes, given: dtype_of(given[0]).startswith("int"),
     "Mod": lambda attributes, given: is_float(dtype_of(given[0])) and not attributes.get("fmod"),
