@@ -143,7 +143,7 @@ class OnnxNode(nn.Module):
 
     @cached_property
     def _parts(self) -> dict[str, torch.Tensor]:
-        """What is part of the node: constants of a lowered module share the memory."""
+        """Tensors that are part of the node, by name; constants of lowered modules share them."""
         import onnx
 
         protos = [onnx.TensorProto.FromString(each) for each in self.tensors]
