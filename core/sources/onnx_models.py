@@ -15,7 +15,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -138,12 +138,16 @@ class OnnxNode(nn.Module):
 
         What is part of the node is among them, as tensors; ``None`` for an absent one.
         """
+        known = dict(zip(self.inputs, inputs, strict=True)) | self._parts
+        return [known[each] if each else None for each in self.proto.input]
+
+    @cached_property
+    def _parts(self) -> dict[str, torch.Tensor]:
+        """Tensors that are part of the node, by name; constants of lowered modules share them."""
         import onnx
 
-        parts = [onnx.TensorProto.FromString(each) for each in self.tensors]
-        known = dict(zip(self.inputs, inputs, strict=True))
-        known |= {each.name: _tensor_of(_array_of(each)) for each in parts}
-        return [known[each] if each else None for each in self.proto.input]
+        protos = [onnx.TensorProto.FromString(each) for each in self.tensors]
+        return {each.name: _tensor_of(_array_of(each)) for each in protos}
 
     @property
     def is_random(self) -> bool:

@@ -107,7 +107,8 @@ class _ControlFlow:
             node.replace_all_uses_with(results[0])
         else:
             for user in list(node.users):
-                user.replace_all_uses_with(results[user.args[1]])
+                place: Any = user.args[1]
+                user.replace_all_uses_with(results[place])
                 self.graph.erase_node(user)
         self.graph.erase_node(node)
         return True

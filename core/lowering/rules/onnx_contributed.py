@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from tvm import ir
+from tvm import ir, relax
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast
@@ -351,16 +351,40 @@ def _of_one(
     return _quantised(b, real, *_scale_of(given, 3))
 
 
+def _by_table(
+    function: Callable[[Any, Attributes], Any],
+    b: NodeBuilder,
+    attributes: Attributes,
+    *given: Value,
+) -> Value:
+    """Look the result up among those of all numbers, as onnxruntime does."""
+    x, *others = given
+    if not all(each is None or isinstance(each, ir.GenericConst) for each in others):
+        raise Refused(_("it needs a number, which is known only when the model runs"))
+    scale, zero, new_scale, new_zero = (
+        np.float32(0) if each is None else each.value.numpy().reshape(())
+        for each in (*others, None)[:4]
+    )
+    dtype = dtype_of(x)
+    limits = np.iinfo(dtype)
+    numbers = np.arange(limits.min, limits.max + 1)
+    real = (numbers - int(zero)).astype("float32") * scale
+    made = np.rint(function(real, attributes) / new_scale) + int(new_zero)
+    table = np.clip(made, limits.min, limits.max).astype(dtype)
+    places = b.emit(op.subtract(cast(b, x, "int32"), scalar(limits.min, "int32")))
+    return b.emit(op.take(relax.const(table), places, 0))
+
+
 def _scale_of(given: tuple[Value, ...], at: int) -> tuple[Value, Value]:
     return given[at], given[at + 1] if len(given) > at + 1 else None
 
 
-def _leaky(b: NodeBuilder, attributes: Attributes, x: Value) -> Value:
-    return b.emit(op.nn.leakyrelu(x, attributes.get("alpha", 0.01)))
+def _leaky(x: Any, attributes: Attributes) -> Any:
+    return np.where(x >= 0, x, x * np.float32(attributes.get("alpha", 0.01)))
 
 
-def _sigmoid(b: NodeBuilder, attributes: Attributes, x: Value) -> Value:
-    return b.emit(op.sigmoid(x))
+def _sigmoid(x: Any, attributes: Attributes) -> Any:
+    return 1 / (1 + np.exp(-x))
 
 
 def _average(b: NodeBuilder, attributes: Attributes, x: Value) -> Value:
@@ -427,8 +451,8 @@ CONTRIBUTED: dict[str, Callable[..., Any]] = {
     "MatMulNBits": _matmul_of_bits,
     "QLinearAdd": _qlinear_add,
     "QLinearMul": _qlinear_mul,
-    "QLinearLeakyRelu": partial(_of_one, _leaky),
-    "QLinearSigmoid": partial(_of_one, _sigmoid),
+    "QLinearLeakyRelu": partial(_by_table, _leaky),
+    "QLinearSigmoid": partial(_by_table, _sigmoid),
     "QLinearGlobalAveragePool": _global_average,
     "QLinearAveragePool": partial(_of_one, _average),
     "QLinearSoftmax": partial(_of_one, _softmax),

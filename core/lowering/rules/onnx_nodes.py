@@ -107,7 +107,7 @@ _OF_SIZES: dict[str, Callable[..., Value]] = {
     "Mul": lambda _b, first, second: simplified(first * second),
     "Range": lambda b, start, end, step: b.emit(op.arange(start, end, step, "int64")),
 }
-"""What operators make of sizes in place of tensors."""
+"""Values of operators on sizes in place of tensors."""
 
 
 def _members(b: NodeBuilder, value: Any) -> list[Any]:

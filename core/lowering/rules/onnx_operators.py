@@ -584,7 +584,9 @@ def _resize(b: NodeBuilder, attributes: Attributes, *given: Value) -> Value:
     if not _resizes_otherwise(attributes, given):
         return converted(b, "Resize", version, given, attributes)
     x, *rest = given
-    roi, scales, sizes, *_more = [*([] if version > 10 else [None]), *rest, None, None, None]
+    if version < 11:
+        rest = [None, *rest]
+    roi, scales, sizes, *_more = [*rest, None, None, None]
     rank = rank_of(x)
     axes = [each % rank for each in attributes.get("axes", range(rank))]
     factors = _numbers(scales)
@@ -735,9 +737,18 @@ def _reduces_otherwise(attributes: Attributes, given: Sequence[Value]) -> bool:
     return dtype_of(given[0]) == "bool" or 0 in shape_of(given[0])
 
 
+def _skips_its_function(attributes: Attributes, given: Sequence[Value]) -> bool:
+    """Return whether a reduction over no axes still computes of each element."""
+    return bool(attributes.get("noop_with_empty_axes")) and (len(given) < 2 or given[1] is None)
+
+
 WRONG: dict[str, Callable[[Attributes, Sequence[Value]], bool]] = {
     "ReduceMax": _reduces_otherwise,
     "ReduceMin": _reduces_otherwise,
+    **dict.fromkeys(
+        ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"),
+        _skips_its_function,
+    ),
     "BatchNormalization": lambda attributes, given: bool(attributes.get("training_mode")),
     "BitShift": lambda attributes, given: dtype_of(given[0]).startswith("int"),
     "Mod": lambda attributes, given: is_float(dtype_of(given[0])) and not attributes.get("fmod"),
