@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -31,10 +31,11 @@ from lowerscope.core.model.queries import GenerationQuery, answers
 from lowerscope.core.model.recipe import InputSpec, Recipe
 from lowerscope.core.model.run_records import FAILING, first_difference
 from lowerscope.core.model.texts import _, _n
-from lowerscope.core.run.compare.causes import cause_of
+from lowerscope.core.run.compare.causes import cause_of, is_wrong_as_translated
+from lowerscope.core.run.compare.choices import hidden_reason
 from lowerscope.core.run.execution import Execution, copied, named_results
 from lowerscope.core.run.implementations import check_callable, judge_run
-from lowerscope.core.run.node_runs import node_runs
+from lowerscope.core.run.node_runs import NodeRuns, node_runs
 from lowerscope.core.sources.decoding import Decoding, Growing, greedy
 from lowerscope.core.sources.opened_model import in_eval_mode
 from lowerscope.core.sources.pytree import is_result, leaves, mapped
@@ -330,6 +331,13 @@ class _Generation:
                 arguments = _arguments(stages, call.ours, ours)
                 values = _arguments(stages, call.returned, token)
                 given = self._decoding.arguments(call.returned, token)
+            if fault is None:
+                fault = self._hidden_fault(tokens)
+        if fault is not None:
+            run = tokens[fault.token]
+            tokens[fault.token :] = [
+                msgspec.structs.replace(run, verdict="differ", reason=fault.reason)
+            ]
         worst = min((each.verdict for each in tokens), key=_WORST.index)
         return GenerationRecord(
             prefill=prefill.recipe,
@@ -411,26 +419,101 @@ class _Generation:
 
     def _fault(self, index: int, stages: Stages, call: _Call, run: TokenRun) -> TokenFault:
         """Return the node where a call differs, on torch's inputs."""
+        found = self._nodes(index, stages, call.values)
+        first = first_difference(found.nodes).removeprefix("fx:")
+        cause = self._cause(stages, found, first, is_differing=True)
+        return _fault_at(index, stages, cause or first, run.reason)
+
+    def _hidden_fault(self, tokens: Sequence[TokenRun]) -> TokenFault | None:
+        """Return the first call with a wrong node that its outputs do not tell; ``None`` if none.
+
+        The prefill and the last call of each decode step are compared node by node. A fault begins
+        at a token, and is there from then on.
+        """
+        last = len(tokens) - 1
+        ends = sorted({last, *(each for each in self._steps if 0 < each < last)})
+        begin = 0
+        for end in dict.fromkeys((0, *ends)):
+            stages, values = self._call_in_torch(end)
+            found = self._nodes(end, stages, values)
+            node = self._cause(stages, found, "", is_differing=False)
+            if node:
+                first = self._first_wrong(begin, end, found, node)
+                run = tokens[first]
+                reason = hidden_reason(run.verdict, run.reason, node)
+                return _fault_at(first, stages, node, reason)
+            begin = end + 1
+        return None
+
+    def _first_wrong(self, low: int, high: int, found: NodeRuns, node: str) -> int:
+        """Return the first of some calls of one function in which a node is wrong.
+
+        Args:
+            found: The nodes of the last call, which has it.
+        """
+        assert found.kept is not None
+        stages, _values = self._call_in_torch(high)
+        tolerances = stages.recipe.tolerances
+        is_translation = is_wrong_as_translated(stages, tolerances, found.kept, node)
+        middle = low
+        while low < high:
+            _stages, values = self._call_in_torch(middle)
+            if is_translation:
+                kept = replace(found.kept, inputs=values)
+                is_wrong = is_wrong_as_translated(stages, tolerances, kept, node)
+            else:
+                other = self._nodes(middle, stages, values)
+                is_wrong = bool(self._cause(stages, other, "", is_differing=False))
+            low, high = (low, middle) if is_wrong else (middle + 1, high)
+            middle = (low + high) // 2
+        return high
+
+    def _call_in_torch(self, index: int) -> tuple[Stages, tuple[torch.Tensor, ...]]:
+        """Return the function that makes a call, and torch's inputs of it."""
+        stages, loaded = self._prefill, self._prefill.loaded
+        values = tuple(each.value for each in loaded.inputs)
+        args, kwargs = loaded.calling.arguments([each.clone() for each in values])
+        models = [_model_of(self._prefill)]
+        if index:
+            models.append(_model_of(next(iter(self._steps.values()))))
+        for place in range(index):
+            self._job.check()
+            with user_code(loaded.path, _("computing token {n} failed", n=place + 1)):
+                returned = models[min(place, 1)](*args, **kwargs)
+            stages = self._steps.get(place, stages)
+            token = greedy(returned)
+            values = _arguments(stages, returned, token)
+            args, kwargs = self._decoding.arguments(returned, token)
+        return stages, values
+
+    def _nodes(self, index: int, stages: Stages, values: tuple[torch.Tensor, ...]) -> NodeRuns:
         self._job.report(_("Looking for the node where token {n} differs", n=index + 1))
-        found = node_runs(stages, stages.recipe, call.values, self._job, repeats=1)
-        node = first_difference(found.nodes).removeprefix("fx:")
-        if found.kept is not None and found.kept.parts is not None:
-            tolerances = stages.recipe.tolerances
-            cause = cause_of(
-                *(stages, tolerances, self._job, found.kept, found.nodes, node), is_differing=True
-            )
-            node = node if cause is None else cause.node
-        fault = TokenFault(token=index, entry=_entry(stages), reason=run.reason)
-        traced = stages.traced
-        if not node or traced is None:
-            return fault
-        line = traced.lines.get(node)
-        return msgspec.structs.replace(
-            fault,
-            node=f"fx:{node}",
-            layer=traced.modules.get(node, ""),
-            where="" if line is None else f"{PurePath(line.file).name}:{line.line}",
+        return node_runs(stages, stages.recipe, values, self._job, repeats=1)
+
+    def _cause(self, stages: Stages, found: NodeRuns, first: str, *, is_differing: bool) -> str:
+        """Return the node where a difference starts; empty if it is not known better."""
+        if found.kept is None or found.kept.parts is None:
+            return ""
+        tolerances = stages.recipe.tolerances
+        cause = cause_of(
+            *(stages, tolerances, self._job, found.kept, found.nodes, first),
+            is_differing=is_differing,
         )
+        return "" if cause is None else cause.node
+
+
+def _fault_at(index: int, stages: Stages, node: str, reason: str) -> TokenFault:
+    fault = TokenFault(token=index, entry=_entry(stages), reason=reason)
+    traced = stages.traced
+    if not node or traced is None:
+        return fault
+    line = traced.lines.get(node)
+    return msgspec.structs.replace(
+        fault,
+        node=f"fx:{node}",
+        layer=traced.modules.get(node, ""),
+        where="" if line is None else f"{PurePath(line.file).name}:{line.line}",
+    )
 
 
 def _entry(stages: Stages) -> Entry:

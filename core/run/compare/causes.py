@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 from tvm.relax.analysis import free_vars
 
 from lowerscope.core.build.build import recorded_build
@@ -100,8 +100,8 @@ def cause_of(
     if not suspects and not first and not unseen:
         return None
     progress.report(_("Looking for the node where the difference starts"))
-    folded = {name for name, each in runs.items() if not each.calls and each.status not in COMPARED}
-    again = _Again(stages, kept, tolerances, folded, is_differing=is_differing)
+    unknown = {name for name in runs if not _is_compared(kept, name)}
+    again = _Again(stages, kept, tolerances, unknown, is_differing=is_differing)
     ratios = again.ratios(suspects, progress.check)
     for name in filter(None, (first, *unseen)):
         ratios.setdefault(name, math.inf)
@@ -125,6 +125,16 @@ def cause_of(
         if whole is not None and whole.status == "differs":
             return Cause(name, {name: whole})
     return None
+
+
+def is_wrong_as_translated(
+    stages: Stages, tolerances: Tolerances, kept: KeptRun, name: str
+) -> bool:
+    """Return whether a node as it was translated differs on torch's inputs by float64."""
+    again = _Again(stages, kept, tolerances, (), is_differing=False)
+    again.expect({name: (name,)})
+    found = again.translated(name)
+    return found is not None and found.status == "differs"
 
 
 def names_before(traced: TracedModel, first: str = "") -> list[str]:
@@ -162,7 +172,7 @@ class _Again:
     """The nodes of a run, computed once more on torch's inputs.
 
     Args:
-        folded: Nodes that no call of the run computes, such as those that the passes fold.
+        unknown: Nodes of which no call has the value, such as those that the passes fold.
         is_differing: Whether the outputs differ. If not, a node does by float64 alone.
     """
 
@@ -171,14 +181,14 @@ class _Again:
         stages: Stages,
         kept: KeptRun,
         tolerances: Tolerances,
-        folded: Collection[str],
+        unknown: Collection[str],
         *,
         is_differing: bool,
     ) -> None:
         assert stages.lowered is not None
-        self._folded, self._is_differing = folded, is_differing
+        self._unknown, self._is_differing = unknown, is_differing
         self._kept, self._tolerances = kept, tolerances
-        self._nodes = TranslatedNodes(stages, stages.lowered)
+        self._nodes = TranslatedNodes(stages, stages.lowered, kept.inputs)
         self._coarsest = coarsest = coarsest_of(stages, kept.inputs)
         tensorir = stages.recorded.tensorir
         self._sums = {name: rounding_of_sums(each, coarsest) for name, each in tensorir.items()}
@@ -239,7 +249,7 @@ class _Again:
         self._values = self._torch_values(itertools.chain(*reads))
 
     def members(self, names: Collection[str]) -> set[str]:
-        """Return some nodes, and those that they read and that no call computes."""
+        """Return some nodes, and those that they read and of which no call has the value."""
         assert self._kept.traced is not None
         graph = self._kept.traced.graph_module.graph
         found = set(names)
@@ -247,7 +257,7 @@ class _Again:
             if node.name in found:
                 names = [each.name for each in node.all_input_nodes]
                 found.update(
-                    each for each in names if each in self._folded or self._nodes.is_alias(each)
+                    each for each in names if each in self._unknown or self._nodes.is_alias(each)
                 )
         return found
 
@@ -359,10 +369,23 @@ class TranslatedRun:
 
 
 class TranslatedNodes:
-    """Nodes as they were translated, each compiled and run by itself, without the passes."""
+    """Nodes as they were translated, each compiled and run by itself, without the passes.
 
-    def __init__(self, stages: Stages, lowered: LoweredModel) -> None:
+    Args:
+        inputs: Of the run. The sizes of named dimensions are theirs.
+    """
+
+    def __init__(
+        self, stages: Stages, lowered: LoweredModel, inputs: Sequence[torch.Tensor]
+    ) -> None:
         self._stages, self._lowered = stages, lowered
+        self._sizes: dict[Any, int] = {}
+        parameters = lowered.module["main"].params
+        for parameter, value in zip(parameters, inputs, strict=False):
+            extents = getattr(getattr(parameter.ty, "shape", None), "values", ())
+            for extent, size in zip(extents, value.shape, strict=False):
+                if isinstance(extent, tirx.Var):
+                    self._sizes.setdefault(extent, size)
         blocks = lowered.module["main"].body.blocks
         self._bindings = [each for block in blocks for each in block.bindings]
         self._bound = {each.var: place for place, each in enumerate(self._bindings)}
@@ -440,7 +463,9 @@ class TranslatedNodes:
         with self._stages.loaded.environment():
             built = recorded_build(self._module(bindings, given, results), self._stages.target)
         with self._stages.running():
-            outputs = Execution(built.built.executable, "main", [*arguments.values()]).outputs()
+            sized = [torch.empty(size, dtype=torch.int8) for size in self._sizes.values()]
+            given_to_main = [*arguments.values(), *sized]
+            outputs = Execution(built.built.executable, "main", given_to_main).outputs()
         return TranslatedRun(outputs, built.tensorir)
 
     def _module(
@@ -454,7 +479,9 @@ class TranslatedNodes:
         block = [*names[: len(inputs)], *bindings, *names[len(inputs) :]]
         builder = relax.BlockBuilder()
         attributes = dict(module["main"].attrs.items())
-        with builder.function("main", params=inputs, attrs=attributes):
+        # A node may read "length + 1" of what it is given, and nothing else tells "length".
+        sized = [relax.Var(f"size_{n}", relax.TensorType([n], "int8")) for n in self._sizes]
+        with builder.function("main", params=[*inputs, *sized], attrs=attributes):
             builder._end_block()
             builder._func._blocks.append(relax.DataflowBlock(block))
             builder._begin_binding_block()

@@ -16,7 +16,13 @@ import torch
 from torch import fx
 
 from lowerscope.core.lowering.partial_module import leaves_of
-from lowerscope.core.model.run_records import COMPARED, NodeRun, RunRecord, first_difference
+from lowerscope.core.model.run_records import (
+    COMPARED,
+    NodeRun,
+    OutputVerdict,
+    RunRecord,
+    first_difference,
+)
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.run.compare.causes import Cause, names_before
@@ -123,20 +129,24 @@ def _as_differing(record: RunRecord, name: str) -> RunRecord:
         else each
         for each in record.outputs
     )
-    if record.verdict == "match":
-        reason = _(
+    reason = hidden_reason(record.verdict, record.reason, name)
+    return msgspec.structs.replace(record, verdict="differ", reason=reason, outputs=outputs)
+
+
+def hidden_reason(verdict: OutputVerdict, reason: str, node: str) -> str:
+    """Return why outputs that match, or differ by rounding, are wrong by a node."""
+    if verdict == "match":
+        return _(
             "{node} differs by more than rounding on torch's inputs, which the tolerance of the "
             "outputs hides",
-            node=name,
+            node=node,
         )
-    else:
-        reason = _(
-            "{node} differs by more than rounding on torch's inputs, which the rounding of the "
-            "whole model hides: {reason}",
-            node=name,
-            reason=record.reason,
-        )
-    return msgspec.structs.replace(record, verdict="differ", reason=reason, outputs=outputs)
+    return _(
+        "{node} differs by more than rounding on torch's inputs, which the rounding of the "
+        "whole model hides: {reason}",
+        node=node,
+        reason=reason,
+    )
 
 
 def _with_wrong_nodes(
