@@ -200,6 +200,39 @@ def test_a_fault_that_begins_at_a_position_is_named(pipeline: Pipeline, tmp_path
     assert record.fault.where.startswith("cached_models.py:")
 
 
+DRIFTS = """
+import torch
+from tvm import relax
+from lowerscope.core.rules import Refused, rule
+
+@rule(torch.ops.aten.embedding.default)
+def drifts(builder, node, weight, places):
+    if len(places.ty.shape) != 1:
+        raise Refused("it is not the one of the positions")
+    one, more = (relax.const(each, "float32") for each in (1.0, 1.000005))
+    late = builder.emit(relax.op.greater(places, relax.const(12, "int64")))
+    factor = builder.emit(relax.op.expand_dims(builder.emit(relax.op.where(late, more, one)), 1))
+    return builder.emit(relax.op.multiply(node.built_in(weight, places), factor))
+"""
+
+
+def test_a_fault_within_the_tolerance_of_the_outputs_is_named(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    file = tmp_path / "drifts.py"
+    file.write_text(DRIFTS)
+    rules = (Extension(path=str(file), kind="rules"),)
+    faulty = recipe("Grows", extensions=rules, tracer="export")
+    record = pipeline.answer(GenerationQuery(faulty, TOKENS))
+    assert record.fault is not None
+    assert record.verdict == "differ"
+    assert {each.verdict for each in record.tokens[:-1]} == {"match"}
+    # Position 13 is that of token 10.
+    assert (record.fault.token, record.fault.entry, len(record.tokens)) == (9, "decode", 10)
+    assert record.fault.node == "fx:embedding_1"
+    assert record.fault.layer == "positions"
+
+
 DOUBLED = """
 import torch
 from tvm import relax

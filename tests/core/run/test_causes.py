@@ -48,6 +48,13 @@ return torch.relu(self.last(x)).mean((2, 3))""",
     "given(1, 3, 16, 16)",
 )
 
+_LONGER = (
+    "self.wide = nn.Linear(16, 16)",
+    """x = torch.cat((x, x[:1]))
+return torch.tanh(self.wide(x) * 0.5 + 1)""",
+    "given(9, 16)",
+)
+
 _RESIDUAL = (
     """self.norms = nn.ModuleList(nn.LayerNorm(64) for _ in range(3))
 self.wide = nn.ModuleList(nn.Linear(64, 128) for _ in range(3))
@@ -171,6 +178,13 @@ CASES = {
         """total = builder.emit(relax.op.sum(args[0], 0))
     return builder.emit(relax.op.multiply(total, relax.const(1 / 9, "float32")))""",
         (*_NAMED, "x=n,16:float32", "--sizes", "n=9,2"),
+    ),
+    "of a size and one": (
+        _LONGER,
+        "float32",
+        *("operator.mul", "mul"),
+        'return builder.emit(relax.op.multiply(args[0], relax.const(0.51, "float32")))',
+        (*_NAMED, "x=n,16:float32"),
     ),
     "in what no call gives": (
         _LARGEST,
