@@ -410,6 +410,8 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             isinstance(each, torch.Tensor) for each in pytree.tree_leaves(value)
         ):
             self._record(func, functional, args, kwargs, value)
+        elif func._schema.is_mutable:
+            raise Refused(_("{func} changes its arguments", func=func))
         return value
 
     def _record(

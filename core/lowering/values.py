@@ -6,7 +6,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import torch
@@ -468,13 +468,9 @@ def _evaluated(node: ast.expr, variables: Mapping[str, Any]) -> Any:
             return make(_evaluated(left, variables), _evaluated(right, variables))
         case ast.Call(func=ast.Name(id="max" | "min" as name), args=args):
             values = [_evaluated(each, variables) for each in args]
-            value = values[0]
-            for each in values[1:]:
-                if isinstance(value, torch.SymInt) or isinstance(each, torch.SymInt):
-                    value = (torch.sym_max if name == "max" else torch.sym_min)(value, each)
-                else:
-                    value = _COMPUTED[max if name == "max" else min](value, each)
-            return value
+            of_torch = any(isinstance(each, torch.SymInt) for each in values)
+            symbolic: Any = torch.sym_max if name == "max" else torch.sym_min
+            return reduce(symbolic if of_torch else _COMPUTED[symbolic], values)
     raise KeyError(ast.dump(node))
 
 

@@ -17,7 +17,7 @@ from sympy.printing.str import StrPrinter
 from torch._dynamo.source import ConstantSource
 from torch._prims_common import infer_size, make_contiguous_strides_for
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import (  # type: ignore[attr-defined]
+from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     ShapeEnv,
     StrictMinMaxConstraint,

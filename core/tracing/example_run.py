@@ -162,6 +162,7 @@ def run_once(
         # The graph takes the tensors one by one, however the model nests them.
         copies = [value.clone() for value in inputs]
         outputs = recorder.run(*copies, enable_io_processing=False)
+    recorder.read_what_is_returned()
     return recorder.values, recorder.mutations, outputs
 
 
@@ -190,6 +191,7 @@ class _Recorder(fx.Interpreter):
         self.values: dict[str, NodeInfo] = {}
         self.mutations: dict[str, tuple[str, ...]] = {}
         self._lines = lines
+        self._returning: list[fx.Node] = []
         self._order = {node: index for index, node in enumerate(graph_module.graph.nodes)}
 
     def run_node(self, n: fx.Node) -> Any:
@@ -222,6 +224,10 @@ class _Recorder(fx.Interpreter):
             changed += [tensor for tensor, before in contents if not _same_content(tensor, before)]
             if changed:
                 self._refuse_overlaps(n, changed, arguments)
+                if value is None and n.op == "call_function" and len(changed) == 1:
+                    value = changed[0]
+                    n.target = _returning(n, self.env, value)
+                    self._returning.append(n)
                 self._record_mutation(n, value, changed)
         if any(tensor.is_nested for tensor in tensors_in(value)):
             raise LowerscopeError(
@@ -237,6 +243,15 @@ class _Recorder(fx.Interpreter):
                 n.meta["member"] = fields.index(name)
         self.values[n.name] = describe(value)
         return value
+
+    def read_what_is_returned(self) -> None:
+        """Let nodes read what a call now returns in place of the argument that it has changed."""
+        named = {node.name: node for node in self._order}
+        for node in reversed(self._returning):
+            for earlier in self.mutations.get(node.name, ()):
+                for user in list(named[earlier].users):
+                    if self._order[user] > self._order[node]:
+                        user.replace_input_with(named[earlier], node)
 
     def _refuse_overlaps(
         self,
@@ -298,6 +313,26 @@ class _Recorder(fx.Interpreter):
             else _("write it without the in-place change; or try another tracer: --tracer export"),
             code="" if lost else "try-export",
         )
+
+
+def _returning(node: fx.Node, env: Mapping[fx.Node, Any], changed: torch.Tensor) -> Any:
+    """Return the function of a node that returns nothing as one that returns what it changes."""
+    own: Any = node.target
+
+    def leaves(args: Any, kwargs: Any) -> list[Any]:
+        return list(tensors_in((args, kwargs)))
+
+    values = fx.node.map_arg((node.args, node.kwargs), env.__getitem__)
+    index = next(i for i, each in enumerate(leaves(*values)) if each is changed)
+
+    def returning(*args: Any, **kwargs: Any) -> torch.Tensor:
+        own(*args, **kwargs)
+        result: torch.Tensor = leaves(args, kwargs)[index]
+        return result
+
+    name = getattr(own, "_schema", None)
+    returning.__name__ = str(name.name).rpartition("::")[2] if name else own.__name__
+    return returning
 
 
 def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: CallSpec) -> Any:

@@ -14,7 +14,10 @@ from typing import Any
 import sympy
 import torch
 from torch import fx
-from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuard
+from torch.fx.experimental.symbolic_shapes import (  # type: ignore[attr-defined]
+    ShapeEnv,
+    ShapeGuard,
+)
 from torch.overrides import TorchFunctionMode
 
 from lowerscope.core.model.dimensions import parts_of

@@ -684,7 +684,8 @@ def _described(
     notes = exporting.drop_what_is_not_read(graph_module, is_functional=is_functional)
     lines = exporting.source_lines(graph_module)
     known = exporting.described_values(graph_module) if exporting.is_described(graph_module) else {}
-    if known and not any(each.layout for each in known.values()):
+    is_known = bool(known) and not any(each.layout for each in known.values())
+    if is_known and not group_numbers(graph_module, known, lines):
         values: Mapping[str, NodeInfo] = known
         mutations: Mapping[str, tuple[str, ...]] = {}
     else:

@@ -16,6 +16,10 @@ from tests.problems import problem_of
 INPUTS = (torch.randn(3, 4),)
 
 
+def _add_into(x: torch.Tensor, out: torch.Tensor) -> None:
+    out.add_(x)
+
+
 class Changes(nn.Module):
     def __init__(self, function: Callable[[torch.Tensor], Any]) -> None:
         super().__init__()
@@ -93,6 +97,21 @@ def test_what_is_read_later_is_the_changed_value(
     bench: Any, function: Callable[..., Any], tracer: str, strategy: str
 ) -> None:
     bench.check(Changes(function), INPUTS, tracer, strategy)
+
+
+def test_an_operator_that_returns_nothing_is_read_through_what_it_changes(bench: Any) -> None:
+    library = torch.library.Library("changes", "FRAGMENT")
+    library.define("add_into(Tensor x, Tensor(a!) out) -> ()")
+    library.impl("add_into", _add_into, "CompositeExplicitAutograd")
+
+    def function(x: torch.Tensor) -> Any:
+        total = torch.zeros_like(x)
+        torch.ops.changes.add_into(x, total)
+        once = total * 2
+        torch.ops.changes.add_into(once, total)
+        return total.relu() + once
+
+    bench.check(Changes(function), INPUTS, "fx", "high-level")
 
 
 def test_a_module_that_changes_its_input(bench: Any) -> None:

@@ -186,3 +186,22 @@ def test_operators_that_make_a_shape_of_data(bench: Any, number: int, tracer: st
     bench.check(model, (SQUARE,), tracer, "library")
     outcome = bench.check(model, (SQUARE,), tracer, "high-level")
     assert "R.call_pure_packed" in outcome.lowered.module.script()
+
+
+@torch.library.custom_op("numbers::cut", mutates_args=())
+def cut(x: torch.Tensor, count: int) -> tuple[torch.Tensor, int]:
+    return x[:, :count].clone(), int(count)
+
+
+@cut.register_fake
+def _shape(x: torch.Tensor, count: int) -> tuple[torch.Tensor, int]:
+    return x.new_empty((x.shape[0], count)), count
+
+
+def test_a_number_beside_a_tensor_is_read_in_torch(bench: Any) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        part, count = cut(x.relu(), 2)
+        return (part / count).softmax(-1)
+
+    outcome = bench.check(Calls(function), (SQUARE,), "export", "high-level")
+    assert lowering_of(outcome, "softmax").strategy == "high-level"
