@@ -139,7 +139,11 @@ class Unfolded:
         if kind in (relax.Var, relax.DataflowVar):
             address = hash(value)
             reads.add(address)
-            return known[address] if address in known else self._numbers.of(("free", address))
+            if address in known:
+                return known[address]
+            # A group has a variable of its own for each size, of the same name.
+            is_size = isinstance(value.ty, ir.PrimType)
+            return self._numbers.of(("size", value.name) if is_size else ("free", address))
         if kind is ir.GenericConst:
             return self._numbers.of(("constant", *_constant(value.value)))
         if kind is relax.Tuple:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import tvm
 import tvm_ffi
@@ -9,7 +11,8 @@ from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
 
-from lowerscope.core.files.pipelines_and_schedules import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS, find_pipeline
+from lowerscope.core.files.sources import parse_input
 from lowerscope.core.ir.relax import binding_ids, callee_of, calls_of, relax_functions
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.queries import SnapshotQuery
@@ -257,3 +260,36 @@ def test_cancel_is_asked_for_before_each_step_each_pass_of_it_and_each_call() ->
     calls = 4
     # There is nothing to legalise the second time.
     assert len(asked) == 2 * 3 + calls
+
+
+SIZED = """
+import torch
+from torch import nn
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x, past):
+        y = torch.cat([past, self.layer(x)], 0)
+        place = torch.arange(y.shape[0])
+        scores = (y @ y.t()).masked_fill(place[None, :] > place[:, None], -1e9)
+        return (scores.softmax(-1) @ y).relu() * 2, y
+
+model = Own()
+example_inputs = torch.randn(1, 4), torch.randn(5, 4)
+"""
+
+
+def test_groups_with_sizes_are_followed(tmp_path: Path) -> None:
+    """A group has a variable of its own for each size that its operators are given."""
+    path = tmp_path / "sized.py"
+    path.write_text(SIZED)
+    inputs = (parse_input("x=1,4"), parse_input("past=length,4"))
+    steps = find_pipeline("optimise-cpu").steps
+    recipe = Recipe(source=Source(spec=str(path)), inputs=inputs, steps=steps, target="native")
+    transformed = Pipeline().stages(recipe).transformed
+    lost = {old.split("/")[-1] for old, found in transformed.bindings.items() if not found}
+    # The folded transpose of the weight, a copy, and the tuple of the outputs.
+    assert lost == {"lv", "lv9", "gv"}
