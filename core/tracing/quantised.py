@@ -390,7 +390,11 @@ def _sum(is_relu: bool) -> Callable[..., QuantisedNode]:
 
 
 def _product_of_two(is_relu: bool) -> Callable[..., QuantisedNode]:
-    def mul(b: _Rewriting, qa: Any, qb: Any, scale: Any, zero_point: Any) -> QuantisedNode:
+    def mul(
+        b: _Rewriting, qa: Any, qb: Any, scale: Any = None, zero_point: Any = None
+    ) -> QuantisedNode:
+        if isinstance(qb, int | float) and qb > 0 and not is_relu:
+            return replace(qa, integers=b.last(torch.clone, qa.integers), scale=qa.scale * qb)
         one, other = _both(qa, qb)
         scale, zero_point = b.number(scale), int(b.number(zero_point))
         product = b.call(torch.mul, b.shifted(one), b.shifted(other))
@@ -465,6 +469,7 @@ _NEW: dict[str, Callable[..., QuantisedNode]] = {
     "add": _sum(False),
     "add_relu": _sum(True),
     "mul": _product_of_two(False),
+    "mul_scalar": _product_of_two(False),
     "mul_relu": _product_of_two(True),
     "cat": _joined_anew,
     "hardswish": _activation(F.hardswish),
@@ -668,6 +673,17 @@ def _layer_norm(b: _Rewriting, module: Any, input: QuantisedNode) -> QuantisedNo
     return b.quantised(found, module.scale, module.zero_point, input.dtype)
 
 
+def _embedding(b: _Rewriting, module: Any, input: fx.Node) -> fx.Node:
+    weight = module.weight()
+    scales, zeros = weight.q_per_channel_scales(), weight.q_per_channel_zero_points()
+    rows = b.to(b.call(F.embedding, input, b.constant("weight", weight.int_repr())), torch.float32)
+    scale, zero = (
+        b.call(F.embedding, input, b.constant(name, each.float()[:, None]))
+        for name, each in (("scale", scales), ("zero", zeros))
+    )
+    return b.last(torch.mul, b.call(torch.sub, rows, zero), scale)
+
+
 def _module_quantize(b: _Rewriting, module: Any, input: fx.Node) -> QuantisedNode:
     return _quantize(b, input, module.scale, module.zero_point, module.dtype)
 
@@ -700,6 +716,7 @@ _MODULES: dict[type, Callable[..., Any]] = {
     quantized.Linear: _linear(False),
     fused.LinearReLU: _linear(True),
     dynamic.Linear: _linear_of_floats,
+    quantized.Embedding: _embedding,
     quantized.Conv1d: _convolution(F.conv1d, False),
     quantized.Conv2d: _convolution(F.conv2d, False),
     quantized.Conv3d: _convolution(F.conv3d, False),

@@ -64,6 +64,7 @@ class Net(nn.Module):
     def forward(self, x: torch.Tensor) -> Any:
         x = self.first(self.quant(x))
         y = self.sum.add_relu(x, self.act(self.squeeze(self.depthwise(x))))
+        y = self.sum.mul_scalar(y, 0.5)
         y = self.joined.cat([y, self.six(self.side(y))], 1)
         y = F.adaptive_avg_pool2d(F.max_pool2d(y, 3, 2, 1), 1)
         return self.dequant(self.last(torch.flatten(y, 1)))
@@ -149,6 +150,17 @@ def test_dynamic_layers(engine: str) -> None:
     draw = torch.randn(4, 16)
     for x in (draw * 3, draw.abs() + 1, -draw.abs(), draw * 1e-4, draw * 0):
         torch.testing.assert_close(graph(x), model(x), rtol=1e-6, atol=1e-6)
+
+
+def test_embeddings(engine: str) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(20, 8))
+    model.qconfig = quantization.float_qparams_weight_only_qconfig
+    model = quantization.convert(quantization.prepare(model))
+    x = torch.randint(0, 20, (3, 4))
+    graph = graph_of(model, x)
+    assert "Embedding" not in kinds(graph)
+    torch.testing.assert_close(graph(x), model(x))
 
 
 def test_unknown_operator_runs_in_torch_alone(engine: str) -> None:
