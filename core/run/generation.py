@@ -90,7 +90,10 @@ def generation_recipes(
             inputs, growing = _decoding_of(stages).described(recipe.dimensions, tokens)
         is_last = part == _MOST_STEPS - 1
         decode = replace(decode, inputs=inputs)
-        decode, steps = _traceable(pipeline, decode, growing, tokens, job, is_last=is_last)
+        made = _traceable(pipeline, decode, growing, tokens, job, is_last=is_last)
+        if made is None:
+            break
+        decode, steps = made
         yield decode
         after += steps
         if after >= tokens - 1:
@@ -114,10 +117,11 @@ def _traceable(
     job: Progress,
     *,
     is_last: bool,
-) -> tuple[Recipe, int]:
+) -> tuple[Recipe, int] | None:
     """Return a decode step for the sizes that one graph takes, and for how many steps that is.
 
-    Raises the `LowerscopeError` of the tracer if that is none, or not all for the last one
+    ``None`` if the last one does not take all that are left. Raises the `LowerscopeError` of the
+    tracer if it takes none.
     """
     while True:
         fixed = {name: each.size for name, each in growing.items() if each.is_fixed}
@@ -136,8 +140,10 @@ def _traceable(
             if found is None and ranges and decode.source.after:
                 # The sizes that it was traced with may be none that the model gets to.
                 found = {}
-            if found is None or is_last:
+            if found is None:
                 raise
+            if is_last:
+                return None
             growing = {
                 name: each.within(*found.get(name, (each.size, each.size)))
                 for name, each in growing.items()

@@ -297,3 +297,39 @@ def test_a_fault_of_the_next_inputs_is_not_one_of_the_example_inputs(
     file.write_text(MISNAMED)
     query = GenerationQuery(Recipe(source=Source(spec=str(file))), 4)
     assert problem_of(pipeline.answer, query).what.startswith("next_inputs gives tokens")
+
+
+SCALED = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(32, 16), nn.Linear(16, 32)
+        self.scales = [1 / (1 + n) for n in range(64)]
+
+    def forward(self, tokens, keys):
+        keys = torch.cat([keys, self.embedding(tokens)], 1)
+        return self.head(keys.sum(1, keepdim=True) * self.scales[keys.shape[1]]), keys
+
+model = Net().eval()
+example_inputs = torch.tensor([[3]]), torch.zeros(1, 2, 16)
+
+def next_inputs(outputs, token):
+    return token, outputs[1]
+"""
+
+
+def test_a_step_that_takes_one_size_says_how_many_tokens_fit(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    path = tmp_path / "scaled.py"
+    path.write_text(SCALED)
+    one = Recipe(source=Source(spec=str(path)))
+    with pytest.raises(LowerscopeError) as caught:
+        pipeline.answer(GenerationQuery(one, TOKENS))
+    problem = caught.value.problem
+    assert "needs more than 8 functions" in problem.what
+    assert "at most 8 tokens" in problem.todo
+    assert pipeline.answer(GenerationQuery(one, 8)).same == 8
