@@ -1,8 +1,9 @@
-"""Loops over places of which the body reads the remainder, split at the period.
+"""Loops that load under a condition at the remainder of a place, split at the period.
 
-LLVM takes ``x[i % 4]`` in a loop over i for a row of consecutive elements where it can mask loads,
-as with AVX-512: it checks that i itself does not overflow, and not that the remainder starts anew.
-What it loads is then wrong. In a loop over whole periods there is no remainder.
+LLVM takes ``x[i % 4]`` under a condition, in a loop over i, for a row of consecutive elements where
+it can mask loads, as with AVX-512: it checks that i itself does not overflow, and not that the
+remainder starts anew. What it loads is then wrong. In a loop over whole periods there is no
+remainder.
 """
 
 from __future__ import annotations
@@ -45,8 +46,10 @@ def with_whole_periods(module: tvm.IRModule) -> tvm.IRModule:
     def split(loop: Any) -> Any:
         plain = loop.kind == tirx.ForKind.SERIAL and isinstance(loop.extent, tirx.IntImm)
         inner: list[Any] = []
-        tvm_ffi.structural_walk(loop.body, (tirx.For, inner.append))
-        if not plain or inner or int(getattr(loop.min, "value", 1)):
+        calls: list[Any] = []
+        tvm_ffi.structural_walk(loop.body, [(tirx.For, inner.append), (tvm.ir.Call, calls.append)])
+        asks = any(str(getattr(each.op, "name", "")).endswith(".if_then_else") for each in calls)
+        if not plain or not asks or inner or int(getattr(loop.min, "value", 1)):
             return loop
         period = period_of(loop)
         if not period:

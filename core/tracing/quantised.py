@@ -482,7 +482,7 @@ _NEW: dict[str, Callable[..., QuantisedNode]] = {
     "linear": _called_product(F.linear, False),
     "linear_relu": _called_product(F.linear, True),
 }
-"""What computes each operator of torch's namespace ``quantized``."""
+"""The operators of torch's namespace ``quantized``, by name."""
 
 
 # Modules.
