@@ -394,7 +394,8 @@ def _product_of_two(is_relu: bool) -> Callable[..., QuantisedNode]:
         b: _Rewriting, qa: Any, qb: Any, scale: Any = None, zero_point: Any = None
     ) -> QuantisedNode:
         if isinstance(qb, int | float) and qb > 0 and not is_relu:
-            return replace(qa, integers=b.last(torch.clone, qa.integers), scale=qa.scale * qb)
+            (one,) = _both(qa)
+            return replace(one, integers=b.last(torch.clone, one.integers), scale=one.scale * qb)
         one, other = _both(qa, qb)
         scale, zero_point = b.number(scale), int(b.number(zero_point))
         product = b.call(torch.mul, b.shifted(one), b.shifted(other))
