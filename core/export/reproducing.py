@@ -98,6 +98,7 @@ from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.parameters import is_torch_file, names_for, read_arrays
 from lowerscope.core.sources.pytree import Length, Place, members
 from lowerscope.core.stages import Stages
+from lowerscope.core.tracing.quantised_operator import QuantisedOperator
 from lowerscope.core.views.programs.builder_text import CONSTANTS_FILE
 from lowerscope.core.views.programs.program_lines import Identifiers
 from lowerscope.core.views.source_text import builder_of
@@ -785,6 +786,8 @@ def module_text(module: nn.Module) -> str:
         return text
     if isinstance(module, OnnxNode):
         raise NotWritten(_("it calls {kind} of onnxruntime", kind=module.kind))
+    if isinstance(module, QuantisedOperator):
+        raise NotWritten(_("it calls torch on quantised tensors"))
     try:
         data = base64.b85encode(pickle.dumps(module)).decode()
     except Exception as error:  # a module may hold anything, and pickle raises anything

@@ -16,6 +16,8 @@ from typing import Any
 import tvm
 from tvm import relax, te, tirx, topi
 
+from lowerscope.core.lowering.values import is_scalar_constant
+
 # --- NaN-propagating reducers: max, min, argmax and argmin ---
 
 
@@ -266,6 +268,30 @@ def _relu(stock: Legalise) -> Legalise:
     return legalise
 
 
+_ELEMENTWISE = 0
+"""TVM's pattern of functions that compute each element of one."""
+
+
+def _maximum(stock: Legalise) -> Legalise:
+    """Keep the function of ``maximum(0, x)`` apart from that of relu, which is equal.
+
+    One name would stand for both. An exported program has TVM's relu, and two names.
+    """
+
+    def legalise(builder: relax.BlockBuilder, call: Any) -> Any:
+        first, second = call.args
+        is_zero = is_scalar_constant(first) and not float(first.value.numpy())
+        if not is_zero or not _is_float(second):
+            return stock(builder, call)
+        zero = tirx.const(0, str(second.ty.dtype.dtype))
+        attributes = {"op_pattern": _ELEMENTWISE}
+        return builder.call_te(
+            topi.maximum, zero, second, primfunc_name_hint="maximum", primfunc_attrs=attributes
+        )
+
+    return legalise
+
+
 _COMBINED: dict[str, Callable[[Any, Any], Any]] = {
     "update": lambda old, new: new,
     "add": lambda old, new: old + new,
@@ -382,6 +408,7 @@ def _enter(name: str, form: Callable[[Legalise], Legalise]) -> None:
 
 
 _enter("relax.nn.relu", _relu)
+_enter("relax.maximum", _maximum)
 _enter("relax.max", partial(_reduction, True))
 _enter("relax.min", partial(_reduction, False))
 _enter("relax.argmax", partial(_search, True))

@@ -22,8 +22,8 @@ from torch.ao.nn.intrinsic import quantized as fused
 from torch.ao.nn.quantized import dynamic
 
 from lowerscope.core.model.snapshot import SourceLine
-from lowerscope.core.model.texts import _
 from lowerscope.core.tracing.example_run import may_write, operator_name
+from lowerscope.core.tracing.quantised_operator import Given, QuantisedOperator
 
 _RANGES = {torch.quint8: (0, 255, torch.uint8), torch.qint8: (-128, 127, torch.int8)}
 """Smallest and largest integer of each dtype, and the dtype of the integers."""
@@ -69,57 +69,6 @@ def with_integers(
         return _Rewriting(graph_module, modules, inputs, lines, averages).graph_module()
     except _Unknown:
         return None
-
-
-@dataclass(frozen=True)
-class _Given:
-    """The place of a value among the inputs of a `QuantisedOperator`."""
-
-    index: int
-
-
-class QuantisedOperator(nn.Module):
-    """An operator on quantised tensors that runs in torch, on their integers.
-
-    `called`: a module, a function, or the name of a method.
-    `arguments`: its ``args`` and ``kwargs``, with a `_Given` for each input.
-    `scales`: scale and zero point of the inputs that have any.
-    `layouts`: their memory layouts, on which torch's results may depend.
-    """
-
-    def __init__(
-        self,
-        called: Any,
-        arguments: tuple[Any, Any],
-        scales: Sequence[tuple[float, int] | None],
-        layouts: Sequence[torch.memory_format],
-    ) -> None:
-        super().__init__()
-        self.called = called
-        self._arguments = arguments
-        self._scales = scales
-        self._layouts = layouts
-        self.reason = _("its form on the integers of quantised tensors is not known")
-
-    def forward(self, *inputs: Any) -> Any:
-        values = [
-            value
-            if scale is None
-            else torch._make_per_tensor_quantized_tensor(value, *scale).contiguous(
-                memory_format=layout
-            )
-            for value, scale, layout in zip(inputs, self._scales, self._layouts, strict=True)
-        ]
-
-        def value_of(leaf: Any) -> Any:
-            return values[leaf.index] if isinstance(leaf, _Given) else leaf
-
-        args, kwargs = fx.node.map_aggregate(self._arguments, value_of)
-        if isinstance(self.called, str):
-            result = getattr(args[0], self.called)(*args[1:], **kwargs)
-        else:
-            result = self.called(*args, **kwargs)
-        return result.contiguous().int_repr() if result.is_quantized else result
 
 
 class _Rewriting:
@@ -221,7 +170,7 @@ class _Rewriting:
         if not isinstance(example, torch.Tensor):
             raise _Unknown(node.name)
         given = [self._values[each] for each in node.all_input_nodes]
-        places = {each: _Given(index) for index, each in enumerate(node.all_input_nodes)}
+        places = {each: Given(index) for index, each in enumerate(node.all_input_nodes)}
         called = self._modules[str(node.target)] if node.op == "call_module" else node.target
         scales = [
             (each.scale, each.zero_point) if isinstance(each, QuantisedNode) else None

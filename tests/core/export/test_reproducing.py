@@ -348,11 +348,38 @@ def test_what_is_wrong_is_found(pipeline: Pipeline, tmp_path: Path) -> None:
         loaded(tmp_path / "reproduce.py").main()
 
 
-def test_it_runs_where_there_is_no_lowerscope(pipeline: Pipeline, tmp_path: Path) -> None:
+LIKE_RELU = """
+import torch
+from torch import nn
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 16), nn.Linear(16, 16)
+
+    def forward(self, x):
+        return self.second(self.first(x).relu()).clamp(0, 4) + 1
+
+model = Own()
+example_inputs = (torch.randn(4, 8),)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        # There TVM legalises without Lowerscope: the rules' schedules name blocks that both make.
+        (PLACES, ["--override", "linear=library", "--pipeline", "fuse", "--schedule", "rules"]),
+        # TVM's function of relu is another one than that of a maximum of 0.
+        (LIKE_RELU, ["--pipeline", "optimise-cpu"]),
+    ],
+    ids=["scheduled by rules", "a clamp like relu"],
+)
+def test_it_runs_where_there_is_no_lowerscope(
+    pipeline: Pipeline, tmp_path: Path, text: str, options: list[str]
+) -> None:
     path = tmp_path / "places.py"
-    path.write_text(PLACES)
-    # There TVM legalises without Lowerscope: the rules' schedules name blocks that both make.
-    options = ["--override", "linear=library", "--pipeline", "fuse", "--schedule", "rules"]
+    path.write_text(text)
     recipe = recipe_of(str(path), *options, "--target", "native")
     export(pipeline, recipe, tmp_path / "out", force=True, wanted=REPRODUCE)
     hidden = tmp_path / "hidden" / "lowerscope"

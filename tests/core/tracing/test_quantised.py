@@ -20,7 +20,7 @@ from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Dimension, Recipe, Source
 from lowerscope.core.sources.pytree import by_position
 from lowerscope.core.stages import Pipeline
-from lowerscope.core.tracing.quantised import QuantisedOperator
+from lowerscope.core.tracing.quantised_operator import QuantisedOperator
 from lowerscope.core.tracing.tracing import trace
 
 pytestmark = pytest.mark.filterwarnings("ignore")
