@@ -804,10 +804,15 @@ def _mean(b: _Rewriting) -> QuantisedNode:
 
 
 def _of_fixed_range(scale: float, zero_point: int) -> Callable[[_Rewriting], QuantisedNode]:
+    """Return what computes an activation function whose results have a range of their own.
+
+    `zero_point`: from the smallest integer of the dtype.
+    """
+
     def activation(b: _Rewriting) -> QuantisedNode:
         source = b.source()
         found = b.again(b.floats(source), f"{b.node.name}_of_floats")
-        return b.quantised(found, scale, zero_point, source.dtype)
+        return b.quantised(found, scale, zero_point + _RANGES[source.dtype][0], source.dtype)
 
     return activation
 
