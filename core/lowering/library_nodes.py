@@ -77,6 +77,11 @@ class ModuleCall:
             memory[id(parameter)] = empty
         for buffer in module.buffers():
             memory[id(buffer)] = buffer.detach().to("meta")
+        for each in module.modules():
+            # As the weight that a hook makes of parameters; torch copies none with a gradient.
+            for value in vars(each).values():
+                if isinstance(value, torch.Tensor) and not value.is_leaf:
+                    memory[id(value)] = value.detach().clone()
         self.module = copy.deepcopy(module, memory)
         self._places = list(_places(self.module))
         if uses_gradients(module):
