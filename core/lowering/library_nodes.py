@@ -108,14 +108,18 @@ class ModuleCall:
                 held[key] = each
 
 
-def _places(module: nn.Module) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Yield each place of a parameter or buffer: dict, key, and the name in `tensors_of`."""
+def _places(module: nn.Module) -> Iterator[tuple[Any, Any, str]]:
+    """Yield each place of a parameter or buffer: dict or list, key, and the name in `tensors_of`.
+
+    The model may hold some in attributes of its own too.
+    """
     names = {id(each): name for name, each in tensors_of(module).items()}
     for each in module.modules():
-        for held in (each._parameters, each._buffers):
-            for key, tensor in held.items():
-                if tensor is not None:
-                    yield held, key, names[id(tensor)]
+        own = vars(each)
+        for held in (own, *(value for value in own.values() if isinstance(value, dict | list))):
+            for key, value in held.items() if isinstance(held, dict) else enumerate(held):
+                if id(value) in names:
+                    yield held, key, names[id(value)]
 
 
 def takes_tensors(module: nn.Module) -> bool:

@@ -87,6 +87,24 @@ def test_a_weight_that_a_hook_makes() -> None:
     torch.testing.assert_close(call(tensors_of(module), x), module(x))
 
 
+class Listed(nn.Module):
+    """Holds its parameters in attributes of its own too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(4)), nn.Parameter(torch.ones(4))
+        self.own, self.named = [self.weight], {"bias": self.bias}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.own[0] + self.named["bias"] * self.weight
+
+
+def test_parameters_in_attributes_of_the_model() -> None:
+    x, call = torch.randn(2, 4), ModuleCall(Listed())
+    given = {"weight": torch.full((4,), 2.0), "bias": torch.full((4,), 3.0)}
+    torch.testing.assert_close(call(given, x), x * 2 + 6)
+
+
 # Names
 
 
