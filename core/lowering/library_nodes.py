@@ -77,6 +77,11 @@ class ModuleCall:
             memory[id(parameter)] = empty
         for buffer in module.buffers():
             memory[id(buffer)] = buffer.detach().to("meta")
+        for each in module.modules():
+            # As the weight that a hook makes of parameters; torch copies none with a gradient.
+            for value in vars(each).values():
+                if isinstance(value, torch.Tensor) and not value.is_leaf:
+                    memory[id(value)] = value.detach().clone()
         self.module = copy.deepcopy(module, memory)
         self._places = list(_places(self.module))
         if uses_gradients(module):
@@ -103,14 +108,18 @@ class ModuleCall:
                 held[key] = each
 
 
-def _places(module: nn.Module) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Yield each place of a parameter or buffer: dict, key, and the name in `tensors_of`."""
+def _places(module: nn.Module) -> Iterator[tuple[Any, Any, str]]:
+    """Yield each place of a parameter or buffer: dict or list, key, and the name in `tensors_of`.
+
+    The model may hold some in attributes of its own too.
+    """
     names = {id(each): name for name, each in tensors_of(module).items()}
     for each in module.modules():
-        for held in (each._parameters, each._buffers):
-            for key, tensor in held.items():
-                if tensor is not None:
-                    yield held, key, names[id(tensor)]
+        own = vars(each)
+        for held in (own, *(value for value in own.values() if isinstance(value, dict | list))):
+            for key, value in held.items() if isinstance(held, dict) else enumerate(held):
+                if id(value) in names:
+                    yield held, key, names[id(value)]
 
 
 def takes_tensors(module: nn.Module) -> bool:

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,14 +60,21 @@ def dtypes_computed_in(traced: TracedModel) -> dict[str, torch.dtype]:
     found: dict[str, torch.dtype] = {}
     for node in traced.graph_module.graph.nodes:
         before = [found[each.name] for each in node.all_input_nodes if each.name in found]
-        own = dtypes_of(traced.values[node.name]) if node.op.startswith("call") else ()
-        known = [_FLOATS[each] for each in own if each in _FLOATS]
+        known = _dtypes_of_call(traced, node)
         if not (before or known):
             continue
-        coarsest = max(*before, *known, torch.float64, key=lambda each: torch.finfo(each).eps)
         for name in (node.name, *traced.mutations.get(node.name, ())):
-            found[name] = coarsest
+            found[name] = _coarsest(before + known)
     return found
+
+
+def _dtypes_of_call(traced: TracedModel, node: fx.Node) -> list[torch.dtype]:
+    own = dtypes_of(traced.values[node.name]) if node.op.startswith("call") else ()
+    return [_FLOATS[each] for each in own if each in _FLOATS]
+
+
+def _coarsest(dtypes: Iterable[torch.dtype]) -> torch.dtype:
+    return max(dtypes, key=lambda each: torch.finfo(each).eps, default=torch.float64)
 
 
 _FLOATS = {
@@ -502,10 +509,21 @@ class Float64Nodes:
         except ERRORS:
             return None
         sums = sum(self._sums.get(each, 0.0) for each in dict.fromkeys(functions))
+        computed_in = self._computed_alone(name, reads)
         return [
-            Exact(each, mode.coarsest, sums, noise_between(each, shifted))
+            Exact(each, mode.coarsest, sums, noise_between(each, shifted), computed_in)
             for each, shifted in zip(found, moved, strict=True)
         ]
+
+    def _computed_alone(self, name: str, reads: Collection[str]) -> torch.dtype:
+        """Return the coarsest dtype of a node and those before it, after those it is given."""
+        pending, found = [self._nodes[name]], set[fx.Node]()
+        while pending:
+            node = pending.pop()
+            if node not in found:
+                found.add(node)
+                pending += [each for each in node.all_input_nodes if each.name not in reads]
+        return _coarsest(each for node in found for each in _dtypes_of_call(self._traced, node))
 
     def computed(self, name: str, reads: Sequence[str], values: TorchValues, mode: Widened) -> Any:
         """Compute a node in float64 from torch's values of the nodes that it reads.

@@ -131,26 +131,32 @@ class _Rewriting:
         if not isinstance(self._values[node], QuantisedNode):
             return False
         module = self._modules.get(str(node.target)) if node.op == "call_module" else None
+        if isinstance(module, quantized.LeakyReLU):  # of which torch ignores it
+            return False
         return may_write(node) or bool(getattr(module, "inplace", node.kwargs.get("inplace")))
 
     def _value(self, node: fx.Node) -> Any:
         module = self._modules.get(str(node.target)) if node.op == "call_module" else None
-        if module is not None and type(module) in _MODULES:
-            return _MODULES[type(module)](self, module, *self.args(), **self.kwargs())
-        reads = any(isinstance(self._values[each], QuantisedNode) for each in node.all_input_nodes)
+        reads = self._reads(node)
+        if type(module) in _OF_NUMBERS or (reads and type(module) in _MODULES):
+            known = {**_MODULES, **_OF_NUMBERS}[type(module)]
+            return known(self, module, *self.args(), **self.kwargs())
         name = operator_name(node) if module is None else type(module).__name__
-        if (
-            node.op == "call_function"
-            and name in ("quantize_per_tensor", *_NEW)
-            and (name == "quantize_per_tensor" or _namespace(node) == "quantized")
-        ):
-            known = {"quantize_per_tensor": _quantize, **_NEW}[name]
-            return known(self, *self.args(), **self.kwargs())
+        if node.op == "call_function" and name == "quantize_per_tensor":
+            return _quantize(self, *self.args(), **self.kwargs())
         if not reads:
-            return self._graph.node_copy(node, self._values.__getitem__)
+            return self._copied(node)
+        if node.op == "call_function" and name in _NEW and _namespace(node) == "quantized":
+            return _NEW[name](self, *self.args(), **self.kwargs())
         if name not in _KEPT or (name in _AVERAGES and not self._averages):
             raise _Unknown(name)
         return _KEPT[name](self)
+
+    def _reads(self, node: fx.Node) -> bool:
+        return any(isinstance(self._values[each], QuantisedNode) for each in node.all_input_nodes)
+
+    def _copied(self, node: fx.Node) -> fx.Node:
+        return self._graph.node_copy(node, self._values.__getitem__)
 
     @cached_property
     def _examples(self) -> Mapping[fx.Node, Any]:
@@ -166,8 +172,13 @@ class _Rewriting:
 
     def _in_torch(self, node: fx.Node) -> Any:
         """Return the value of a node that runs in torch."""
+        if not self._reads(node):
+            # The scale of what it makes of numbers may be another one for others.
+            return self._copied(node)
         example = self.example(node)
         if not isinstance(example, torch.Tensor):
+            raise _Unknown(node.name)
+        if any(map(self._has_other_scale, node.all_input_nodes)):
             raise _Unknown(node.name)
         given = [self._values[each] for each in node.all_input_nodes]
         places = {each: Given(index) for index, each in enumerate(node.all_input_nodes)}
@@ -187,6 +198,12 @@ class _Rewriting:
         if example.qscheme() != torch.per_tensor_affine or example.dtype not in _RANGES:
             raise _Unknown(node.name)
         return QuantisedNode(result, example.q_scale(), example.q_zero_point(), example.dtype)
+
+    def _has_other_scale(self, node: fx.Node) -> bool:
+        """Return whether the value of a node is a quantised tensor without a known scale."""
+        if isinstance(self._values[node], QuantisedNode):
+            return False
+        return bool(getattr(self.example(node), "is_quantized", False))
 
     def args(self) -> tuple[Any, ...]:
         return fx.map_arg(self.node.args, self._values.__getitem__)
@@ -660,13 +677,17 @@ def _clamped(
     return replace(value, integers=b.last(torch.clamp, value.integers, *bounds))
 
 
-_MODULES: dict[type, Callable[..., Any]] = {
+_OF_NUMBERS: dict[type, Callable[..., Any]] = {
     quantized.Quantize: _module_quantize,
+    dynamic.Linear: _linear_of_floats,
+    quantized.Embedding: _embedding,
+}
+"""Modules that take tensors without scales."""
+
+_MODULES: dict[type, Callable[..., Any]] = {
     quantized.DeQuantize: _module_dequantize,
     quantized.Linear: _linear(False),
     fused.LinearReLU: _linear(True),
-    dynamic.Linear: _linear_of_floats,
-    quantized.Embedding: _embedding,
     quantized.Conv1d: _convolution(F.conv1d, False),
     quantized.Conv2d: _convolution(F.conv2d, False),
     quantized.Conv3d: _convolution(F.conv3d, False),
@@ -732,10 +753,15 @@ def _mean(b: _Rewriting) -> QuantisedNode:
 
 
 def _of_fixed_range(scale: float, zero_point: int) -> Callable[[_Rewriting], QuantisedNode]:
+    """Return what computes an activation function whose results have a range of their own.
+
+    `zero_point`: from the smallest integer of the dtype.
+    """
+
     def activation(b: _Rewriting) -> QuantisedNode:
         source = b.source()
         found = b.again(b.floats(source), f"{b.node.name}_of_floats")
-        return b.quantised(found, scale, zero_point, source.dtype)
+        return b.quantised(found, scale, zero_point + _RANGES[source.dtype][0], source.dtype)
 
     return activation
 
@@ -753,6 +779,11 @@ def _clamp(b: _Rewriting) -> QuantisedNode:
 def _dequantize(b: _Rewriting) -> fx.Node:
     source = b.source()
     return b.last(torch.mul, b.shifted(source), _f32(source.scale))
+
+
+def _attribute(b: _Rewriting) -> Any:
+    moves = b.node.args[1] in ("T", "mT", "data")
+    return _of_integers(b) if moves else _plain(b)
 
 
 def _plain(b: _Rewriting) -> fx.Node:
@@ -802,6 +833,7 @@ _KEPT: dict[str, Callable[[_Rewriting], Any]] = {
     **dict.fromkeys(("tanh", "Tanh"), _of_fixed_range(2 / 256, 128)),
     **dict.fromkeys(("clamp", "clip"), _clamp),
     "dequantize": _dequantize,
-    **dict.fromkeys(("size", "dim", "numel", "getattr"), _plain),
+    "getattr": _attribute,
+    **dict.fromkeys(("size", "dim", "numel"), _plain),
     **dict.fromkeys(("cat", "concat"), _cat),
 }

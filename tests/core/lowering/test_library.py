@@ -13,6 +13,7 @@ from torch import nn
 
 from lowerscope.core.build.build import build, register_library
 from lowerscope.core.build.targets import make_target
+from lowerscope.core.lowering.library_nodes import ModuleCall, tensors_of
 from lowerscope.core.run.execution import Execution
 from tests.core.lowering.calling_models import Calls
 
@@ -75,6 +76,33 @@ def test_a_module_in_training_mode_keeps_its_buffers(bench: Any) -> None:
         assert torch.equal(buffer, before[name])
     assert torch.equal(first[0], second[0])
     torch.testing.assert_close(first[0], F.batch_norm(IMAGE, None, None, training=True))
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+def test_a_weight_that_a_hook_makes() -> None:
+    """It has a gradient's history, and torch copies no such tensor."""
+    module = nn.utils.weight_norm(nn.Linear(4, 3))
+    x = torch.randn(2, 4)
+    call = ModuleCall(module)
+    torch.testing.assert_close(call(tensors_of(module), x), module(x))
+
+
+class Listed(nn.Module):
+    """Holds its parameters in attributes of its own too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(4)), nn.Parameter(torch.ones(4))
+        self.own, self.named = [self.weight], {"bias": self.bias}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.own[0] + self.named["bias"] * self.weight
+
+
+def test_parameters_in_attributes_of_the_model() -> None:
+    x, call = torch.randn(2, 4), ModuleCall(Listed())
+    given = {"weight": torch.full((4,), 2.0), "bias": torch.full((4,), 3.0)}
+    torch.testing.assert_close(call(given, x), x * 2 + 6)
 
 
 # Names

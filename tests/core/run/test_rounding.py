@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -326,6 +327,24 @@ def test_nodes_are_computed_in_float64_beyond_changes_in_place() -> None:
     found = nodes.computed(names[-1], (), values, Widened((), WideWeights()))
     with torch.no_grad():
         torch.testing.assert_close(found, model.double()(x.double()), rtol=1e-12, atol=1e-12)
+
+
+def test_a_node_alone_has_the_digits_of_what_is_computed_with_it() -> None:
+    """Its call may compute a table in float32 too, which the passes fold."""
+
+    class Turned(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * torch.arange(x.shape[0], dtype=torch.float32).cos().double()
+
+    inputs = (torch.ones(4, dtype=torch.float64),)
+    traced = trace(Turned(), inputs, "fx")
+    graph = traced.graph_module
+    *_rest, table, product, _output = graph.graph.nodes
+    exact = Float64Nodes(traced, inputs, 0, list, {})
+    for reads, dtype in (["x"], torch.float32), (["x", table.name], torch.float64):
+        values = TorchValues(graph, inputs, 0, Counter([product.name, *reads]))
+        (found,) = exact.alone(product.name, [()], reads, values, ()) or ()
+        assert found.computed_in == dtype
 
 
 _WIDENED = """

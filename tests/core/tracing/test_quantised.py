@@ -184,6 +184,93 @@ def test_unknown_operator_runs_in_torch_alone(engine: str) -> None:
     torch.testing.assert_close(graph(x), model(x), rtol=0, atol=0)
 
 
+class OwnScale(nn.Module):
+    def forward(self, x: torch.Tensor) -> Any:
+        scale = x.abs().max() / 127
+        return torch.quantize_per_tensor(x, scale, torch.tensor(0), torch.qint8).dequantize()
+
+
+class DynamicInput(nn.Module):
+    """A static layer on what is quantised by its own range."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = static(nn.Sequential(quantization.QuantStub(), nn.Linear(8, 6)), (3, 8), "x86")
+        self.layer = layers[1]
+
+    def forward(self, x: torch.Tensor) -> Any:
+        given = torch.quantize_per_tensor_dynamic(x, torch.quint8, False)
+        return self.layer(given).dequantize()
+
+
+@pytest.mark.parametrize("make", [OwnScale, DynamicInput])
+def test_scales_of_data_are_not_those_of_the_example(make: Callable[[], nn.Module]) -> None:
+    torch.manual_seed(0)
+    model = make()
+    graph = graph_of(model, torch.randn(3, 8))
+    x = torch.randn(3, 8) * 3
+    torch.testing.assert_close(graph(x), model(x), rtol=0, atol=0)
+
+
+def dequantised_twice(engine: str) -> nn.Module:
+    layers = quantization.QuantStub(), nn.Linear(8, 6), quantization.DeQuantStub()
+    model = static(nn.Sequential(*layers).eval(), (3, 8), engine)
+    return nn.Sequential(*model, nn.Tanh(), model[2])
+
+
+class Bounded(nn.Module):
+    """Activation functions of a fixed range, of signed integers."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = torch.quantize_per_tensor(x, 0.05, 3, torch.qint8)
+        return [f(y).dequantize() for f in (torch.sigmoid, torch.tanh, F.hardsigmoid)]
+
+
+def bounded(engine: str) -> nn.Module:
+    return Bounded()
+
+
+class Transposed(nn.Module):
+    def __init__(self, engine: str) -> None:
+        super().__init__()
+        self.layers = static(
+            nn.Sequential(quantization.QuantStub(), nn.Linear(8, 6)), (3, 8), engine
+        )
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.layers(x).T.relu().dequantize()
+
+
+class ReadAgain(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.quant, self.dequant = quantization.QuantStub(), quantization.DeQuantStub()
+        self.layer, self.act, self.sum = (
+            nn.Linear(8, 6),
+            nn.LeakyReLU(inplace=True),
+            FloatFunctional(),
+        )
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.layer(self.quant(x))
+        return self.dequant(self.sum.add(y, self.act(y)))
+
+
+def read_again(engine: str) -> nn.Module:
+    return static(ReadAgain().eval(), (3, 8), engine)
+
+
+@pytest.mark.parametrize("make", [bounded, dequantised_twice, Transposed, read_again])
+def test_values_between_layers(make: Callable[[str], nn.Module], engine: str) -> None:
+    torch.manual_seed(0)
+    model = make(engine)
+    graph = graph_of(model, torch.randn(3, 8))
+    in_torch = {"TorchPart", "GraphModule", "QuantisedOperator", "LinearPackedParams"}
+    assert not kinds(graph) & in_torch
+    x = torch.randn(3, 8) * 2
+    torch.testing.assert_close(graph(x), model(x), rtol=0, atol=0)
+
+
 SOURCE = """
 import torch
 from torch import nn
