@@ -712,20 +712,20 @@ _MODULES: dict[type, Callable[..., Any]] = {
 
 
 def _of_integers(b: _Rewriting) -> QuantisedNode:
-    """Moves elements."""
+    """Return the value of an operator that moves elements."""
     source = b.source()
     return replace(source, integers=b.again(source.integers))
 
 
 def _of_order(b: _Rewriting) -> QuantisedNode:
-    """Selects elements by their order, which is that of the integers."""
+    """Return the value of an operator that selects elements by their order, the integers' too."""
     source = b.source()
     found = b.again(b.to(source.integers, torch.float32), f"{b.node.name}_of_floats")
     return replace(source, integers=b.to(found, _RANGES[source.dtype][2], b.node.name))
 
 
 def _of_average(b: _Rewriting, *, shifted: bool = False) -> QuantisedNode:
-    """Averages elements: a mean of integers is rounded to one.
+    """Return the value of an operator that averages elements: a mean is rounded to an integer.
 
     `shifted`: whether torch subtracts the zero point first, which decides between two integers
         that are equally near.
@@ -740,7 +740,7 @@ def _of_average(b: _Rewriting, *, shifted: bool = False) -> QuantisedNode:
 
 
 def _of_windows(b: _Rewriting) -> QuantisedNode:
-    """Averages windows; torch has a function of its own for tensors with the channels last."""
+    """Return averages of windows, for which torch has another function if the channels are last."""
     value = b.example(b.node.all_input_nodes[0])
     return _of_average(b, shifted=_layout(value) != torch.contiguous_format or value.dim() == 5)
 
@@ -787,7 +787,7 @@ def _attribute(b: _Rewriting) -> Any:
 
 
 def _plain(b: _Rewriting) -> fx.Node:
-    """Reads the shape."""
+    """Return the value of an operator that reads the shape."""
     return b.again(b.source().integers)
 
 
