@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import AbstractContextManager
@@ -77,7 +78,8 @@ class LibraryFunction:
 
     def __call__(self, *tensors: Any) -> Any:
         """Run torch on tensors of the virtual machine."""
-        with self._mode():
+        # torch's warnings of the model's calls were shown when it was traced.
+        with self._mode(), warnings.catch_warnings(action="ignore"):
             inputs = [_to_torch(each) for each in tensors[: self.inputs]]
             if self.copies:
                 inputs = [each.clone() for each in inputs]

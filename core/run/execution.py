@@ -95,9 +95,7 @@ class Execution:
         Raises a `LowerscopeError` if the run fails, with TVM's reason.
         """
         try:
-            # torch's warnings of the model's calls were shown when it was traced.
-            with warnings.catch_warnings(action="ignore"):
-                return self._function(*self._inputs)
+            return self._function(*self._inputs)
         except (*TVM_ERRORS, MemoryError) as error:
             if is_shortage(error):
                 raise error_of(shortage(last_line(error), "run")) from error
