@@ -342,8 +342,11 @@ def _quantize(
     b: _Rewriting, input: fx.Node, scale: Any, zero_point: Any, dtype: torch.dtype
 ) -> QuantisedNode:
     scale, zero_point = float(b.number(scale)), int(b.number(zero_point))
-    rounded = b.call(torch.round, b.fused(input, _over(scale), zero_point))
-    return b.clamped(rounded, scale, zero_point, dtype)
+    if dtype not in _RANGES:
+        raise _Unknown(str(dtype))
+    # NaN becomes the largest integer, as in torch.
+    numbers = b.call(torch.nan_to_num, b.fused(input, _over(scale), zero_point), _RANGES[dtype][1])
+    return b.clamped(b.call(torch.round, numbers), scale, zero_point, dtype)
 
 
 def _sum(is_relu: bool) -> Callable[..., QuantisedNode]:

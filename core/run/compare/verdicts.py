@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -519,14 +520,14 @@ def judge(
     run = precise() if precise and any(each.verdict == "differ" for each in judged) else None
     if run is not None and len(run.outputs) == len(judged):
         judged = [
-            _beside_float64(each, ours, theirs, exact, tolerances)
+            _again(each, beside_float64, ours, theirs, exact, tolerances)
             for each, ours, theirs, exact in zip(
                 judged, actual, expected, _exact(run, sources, rounded), strict=True
             )
         ]
     judged = [
-        _without_float64(*values, tolerances)
-        for values in zip(judged, actual, expected, rounded, strict=True)
+        _again(each, without_float64, *values, tolerances)
+        for each, *values in zip(judged, actual, expected, rounded, strict=True)
     ]
     if not drew_the_same:
         judged = [
@@ -594,29 +595,11 @@ def noise_between(value: torch.Tensor, shaken: torch.Tensor) -> torch.Tensor | N
     return (value - shaken).abs()
 
 
-def _beside_float64(
-    judged: Judged,
-    actual: torch.Tensor,
-    expected: torch.Tensor,
-    exact: Exact,
-    tolerances: Tolerances,
-) -> Judged:
+def _again(judged: Judged, judge: Callable[..., Difference], *given: Any) -> Judged:
+    """Judge a tensor that differs once more: by `judge`, of the difference and what is given."""
     if judged.verdict != "differ" or judged.found is None:
         return judged
-    found = beside_float64(judged.found, actual, expected, exact, tolerances)
-    return Judged(found.verdict, found.reason, found)
-
-
-def _without_float64(
-    judged: Judged,
-    actual: torch.Tensor,
-    expected: torch.Tensor,
-    computed_in: torch.dtype | None,
-    tolerances: Tolerances,
-) -> Judged:
-    if judged.verdict != "differ" or judged.found is None:
-        return judged
-    found = without_float64(judged.found, actual, expected, computed_in, tolerances)
+    found = judge(judged.found, *given)
     return Judged(found.verdict, found.reason, found)
 
 

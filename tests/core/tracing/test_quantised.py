@@ -81,7 +81,7 @@ def static(model: nn.Module, shape: tuple[int, ...], engine: str) -> nn.Module:
 def eager(engine: str) -> nn.Module:
     model = Net().eval()
     fused = quantization.fuse_modules(model, [["first.0", "first.1", "first.2"]])
-    return static(fused, (2, 3, 20, 20), engine)
+    return static(fused, (2, 3, 26, 26), engine)
 
 
 class Functional(nn.Module):
@@ -114,7 +114,7 @@ def by_fx(engine: str) -> nn.Module:
 
 
 def converted(model: nn.Module, engine: str) -> nn.Module:
-    x = torch.randn(2, 3, 20, 20)
+    x = torch.randn(2, 3, 26, 26)
     mapping = quantization.get_default_qconfig_mapping(engine)
     prepared = prepare_fx(model.eval(), mapping, (x,))
     for _ in range(3):
@@ -134,10 +134,16 @@ def kinds(graph: fx.GraphModule) -> set[str]:
 def test_results_are_equal(make: Callable[[str], nn.Module], engine: str) -> None:
     torch.manual_seed(0)
     model = make(engine)
-    graph = graph_of(model, torch.randn(2, 3, 20, 20))
+    graph = graph_of(model, torch.randn(2, 3, 26, 26))
     assert not kinds(graph) & {"TorchPart", "Group", "QuantisedOperator", "Conv2d", "Linear"}
-    for _ in range(10):
-        x = torch.randn(2, 3, 20, 20) * 2
+    draws = [torch.randn(2, 3, 26, 26) * 2 for _draw in range(10)]
+    if make is eager:
+        # Beyond the range of its observers, FBGEMM's depthwise convolution overflows 16 bits.
+        draws = [each.clamp(-1, 1) for each in draws]
+    else:
+        for x, special in zip(draws, (1e30, torch.inf, -torch.inf, torch.nan), strict=False):
+            x[:, 1, 4:9] = special
+    for x in draws:
         torch.testing.assert_close(graph(x), model(x), rtol=0, atol=0)
 
 
