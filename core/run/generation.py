@@ -338,7 +338,7 @@ class _Generation:
                 values = _arguments(stages, call.returned, token)
                 given = self._decoding.arguments(call.returned, token)
             if fault is None:
-                fault = self._hidden_fault(tokens)
+                fault = self._hidden_fault(tokens, stages, call)
         if fault is not None:
             run = tokens[fault.token]
             tokens[fault.token :] = [
@@ -430,7 +430,9 @@ class _Generation:
         cause = self._cause(stages, found, first, is_differing=True)
         return _fault_at(index, stages, cause or first, run.reason)
 
-    def _hidden_fault(self, tokens: Sequence[TokenRun]) -> TokenFault | None:
+    def _hidden_fault(
+        self, tokens: Sequence[TokenRun], last_stages: Stages, last_call: _Call
+    ) -> TokenFault | None:
         """Return the first call with a wrong node that its outputs do not tell; ``None`` if none.
 
         The prefill and the last call of each decode step are compared node by node. A fault begins
@@ -440,7 +442,9 @@ class _Generation:
         ends = sorted({last, *(each for each in self._steps if 0 < each < last)})
         begin = 0
         for end in dict.fromkeys((0, *ends)):
-            stages, values = self._call_in_torch(end)
+            stages, values = (
+                (last_stages, last_call.values) if end == last else self._call_in_torch(end)
+            )
             found = self._nodes(end, stages, values)
             node = self._cause(stages, found, "", is_differing=False)
             if node:
