@@ -344,8 +344,10 @@ def _quantize(
     scale, zero_point = float(b.number(scale)), int(b.number(zero_point))
     if dtype not in _RANGES:
         raise _Unknown(str(dtype))
+    numbers = b.fused(input, _over(scale), zero_point)
     # NaN becomes the largest integer, as in torch.
-    numbers = b.call(torch.nan_to_num, b.fused(input, _over(scale), zero_point), _RANGES[dtype][1])
+    largest = float(_RANGES[dtype][1])
+    numbers = b.call(torch.where, b.call(torch.isnan, numbers), largest, numbers)
     return b.clamped(b.call(torch.round, numbers), scale, zero_point, dtype)
 
 
