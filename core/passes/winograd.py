@@ -170,9 +170,9 @@ def _function(
         inner, n, outer, o = at[:tiled], at[tiled], at[tiled + 1 : -1], at[-1]
         plane, tile = outer[: -len(tiles)], outer[-len(tiles) :]
         *tap, c = summed
-        plane = [each + offset for each, offset in zip(plane, tap, strict=True)]
+        at_tap = (each + offset for each, offset in zip(plane, tap, strict=True))
         return te.sum(
-            inputs[*inner, n, *plane, *tile, c] * weights[*inner, *summed, o], axis=summed
+            inputs[*inner, n, *at_tap, *tile, c] * weights[*inner, *summed, o], axis=summed
         )
 
     products = te.compute((*fours, batch, *depth, *tiles, filters), product, name="products")
