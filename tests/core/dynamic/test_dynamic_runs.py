@@ -188,6 +188,18 @@ def test_what_is_not_the_same_for_all_sizes_runs_in_torch_and_says_so(
     ]
 
 
+def test_numbers_of_data_beside_named_sizes_stay_in_torch(
+    pipeline: Pipeline, recipe_of: RecipeOf, run: Run
+) -> None:
+    inputs = "x=1,4:float32", "past=length,4:float32"
+    recipe = recipe_of("Numbered", inputs, ("length=2..32",), ("length=5,2,32",))
+    lowered = pipeline.stages(recipe).lowered
+    assert lowered is not None
+    by_tvm = {each.node for each in lowered.nodes.values() if each.strategy == "high-level"}
+    assert {"first", "relu", "add"} <= {each.rstrip("_0123456789") for each in by_tvm}
+    check(run(recipe, "high-level"))
+
+
 @pytest.mark.parametrize("tracer", ["auto", "export"])
 def test_a_comparison_of_sizes_is_found(recipe_of: RecipeOf, run: Run, tracer: str) -> None:
     recipe = recipe_of("Branches", ("x=batch,12:float32",), ("batch=1..64",))

@@ -26,6 +26,7 @@ from lowerscope.core.run.compare.verdicts import (
 )
 from lowerscope.core.run.float64 import precise_run
 from lowerscope.core.sources.pytree import by_position
+from lowerscope.core.tracing.trace_errors import NamedInputs
 from lowerscope.core.tracing.tracing import trace
 
 CHOSEN = Tolerances(float32=Tolerance(1e-3, 1e-4))
@@ -319,6 +320,28 @@ def test_what_is_read_before_it_is_filled_has_no_values() -> None:
     found = uninitialised(traced.graph_module.graph, modules, traced.values)
     assert {"new_empty", "slice_scatter", "add"} <= found
     assert not found & {"mul", "mul_1", "slice_scatter_1", "t", "sub"}
+
+
+class FillingRows(nn.Module):
+    """Fills new memory of any number of rows."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        out = x.new_empty(x.shape[0], 4)
+        out[:, :2].copy_(x)
+        early = out + 1
+        out[:, 2:].copy_(x * 3)
+        return early, out - 1
+
+
+def test_memory_of_a_named_size_is_followed() -> None:
+    named = NamedInputs((("n", 2),), {"n": (2, 9)})
+    traced = trace(FillingRows(), (torch.ones(3, 2),), "export", named=named)
+    modules = dict(traced.graph_module.named_modules(remove_duplicate=False))
+    found = uninitialised(traced.graph_module.graph, modules, traced.values)
+    (output,) = traced.graph_module.graph.find_nodes(op="output")
+    early, last = output.args[0]
+    assert early.name in found
+    assert last.name not in found
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
