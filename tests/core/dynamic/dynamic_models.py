@@ -81,11 +81,22 @@ class Two(nn.Module):
 class Recurrent(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(6, 5, batch_first=True)
-        self.head = nn.Linear(5, 2)
+        self.lstm = nn.LSTM(6, 16, batch_first=True)
+        self.head = nn.Linear(16, 2)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.head(self.lstm(x)[0][:, -1])
+
+
+class Projected(nn.Module):
+    """A recurrent layer that no rule covers as a whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(6, 5, batch_first=True, proj_size=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.lstm(x)[0]
 
 
 class Stacked(nn.Module):
@@ -94,8 +105,8 @@ class Stacked(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.lstm = nn.LSTM(6, 5, 2, batch_first=True, bidirectional=True)
-        self.gru = nn.GRU(10, 4, bidirectional=True)
-        self.rnn = nn.RNN(8, 3, batch_first=True)
+        self.gru = nn.GRU(10, 18, bidirectional=True)
+        self.rnn = nn.RNN(36, 3, batch_first=True, nonlinearity="relu")
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         states = x.new_zeros(4, x.shape[0], 5), torch.ones(4, x.shape[0], 5)
