@@ -55,8 +55,30 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
     def number(value: int) -> Any:
         return tirx.const(value, "uint32")
 
+    def operator_of(value: Any) -> str:
+        return str(getattr(getattr(value, "op", None), "name", ""))
+
+    def bits_of(value: Any) -> Any:
+        """Return the bits of what is a bfloat16 already, or a choice of such; ``None`` if not."""
+        if isinstance(value, tirx.FloatImm) and str(value.value) == "0.0":
+            return tirx.const(0, "uint16")
+        if operator_of(value) == "tirx.if_then_else":
+            condition, *given = value.args
+            parts = [bits_of(each) for each in given]
+            missing = any(each is None for each in parts)
+            return None if missing else tirx.if_then_else(condition, *parts)
+        shifted = value.args[0] if operator_of(value) == "tirx.reinterpret" else None
+        if operator_of(shifted) != "tirx.shift_left" or not isinstance(shifted.args[0], tirx.Cast):
+            return None
+        bits, places = shifted.args[0].value, shifted.args[1]
+        is_whole = isinstance(places, tirx.IntImm) and int(places) == 16
+        return bits if is_whole and str(bits.ty.dtype) == "uint16" else None
+
     def rounded(value: Any) -> Any:
         """Return the nearest bfloat16, of two the even one."""
+        kept = bits_of(value)
+        if kept is not None:
+            return tirx.reinterpret("bfloat16", kept)
         bits = tirx.Var("bits", "uint32")
         # Each NaN of an operation, or of a bfloat16, stays one.
         up = bits + ((bits >> number(16)) & number(1)) + number(0x7FFF)

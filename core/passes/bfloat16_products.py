@@ -1,4 +1,4 @@
-"""The step that multiplies by weights of bfloat16 without widening them to float32 first.
+"""The step that multiplies bfloat16 without widening it to float32 first.
 
 Products of bfloat16 are lowered to products of float32. Folded as constants, the weights take twice
 the memory then, and twice the time to read. Where the processor has an instruction that adds
@@ -7,6 +7,7 @@ products of bfloat16 in float32, the product reads both factors as they are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,9 +19,12 @@ MULTIPLY_BFLOAT16 = "MultiplyBfloat16"
 _LANES = 16
 """Number of sums of the instruction."""
 
+_USES = 8
+"""Products of each element from which on its layout is worth changing at each run."""
+
 
 def multiply_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
-    """Return a module whose products with constants of bfloat16 read these as they are.
+    """Return a module whose products of bfloat16 read it as it is.
 
     The variable of a product stays, and what nothing else reads disappears. On a processor without
     the instruction, nothing changes.
@@ -44,10 +48,11 @@ def can_multiply() -> bool:
 
 
 def narrow_factors(function: relax.Function) -> Mapping[relax.Var, tuple[Any, Any, Any]]:
-    """Return the factors in bfloat16 of the products whose second one alone is a constant.
+    """Return the factors in bfloat16 of the products that the instruction is worth it for.
 
-    By the variables of the products. The third value is the call that transposes the second factor,
-    or ``None``. What is computed from constants alone is one as well: FoldConstant makes it so.
+    By the variables of the products, but for those of constants alone: what is computed from these
+    is one as well, as FoldConstant makes it so. The third value is the call that transposes the
+    second factor, or ``None``.
     """
     values: dict[Any, Any] = {}
     constants: set[Any] = set()
@@ -76,14 +81,33 @@ def narrow_factors(function: relax.Function) -> Mapping[relax.Var, tuple[Any, An
             transpose = values[second]
             matrix = transpose.args[0]
         data, weights = narrow(first), narrow(matrix)
-        # FoldConstant compiles products of constants for a processor without the instruction.
-        if data is None or is_constant(data) or not is_constant(weights):
+        if data is None or weights is None:
             continue
-        extents = second.ty.shape.values if second.ty.ndim == 2 else ()
-        sizes = [int(each) for each in extents if isinstance(each, tirx.IntImm)]
-        if len(sizes) == 2 and sizes[0] % 2 == 0 and sizes[1] % _LANES == 0:
+        # FoldConstant compiles products of constants for a processor without the instruction.
+        if is_constant(data) and is_constant(weights):
+            continue
+        if _fits(value, is_constant(weights)):
             found[variable] = data, weights, transpose
     return found
+
+
+def _fits(product: Any, is_constant: bool) -> bool:
+    """Return whether the instruction is worth it: its sums are used, and the second factor is.
+
+    `is_constant`: whether the second factor is, so that it is laid out when the model is built.
+    """
+    shapes = [each.ty.shape for each in (*product.args, product)]
+    if not all(isinstance(each, relax.ShapeExpr) for each in shapes):
+        return False
+    first, second, made = ([_extent(each) for each in shape.values] for shape in shapes)
+    if min(len(first), len(second)) < 2 or second[-1] < _LANES or second[-2] < 2:
+        return False
+    return is_constant or math.prod(made) * second[-2] >= _USES * math.prod(second)
+
+
+def _extent(value: Any) -> int:
+    """Return an extent; one that is worth it for a named one."""
+    return int(value) if isinstance(value, tirx.IntImm) else max(_LANES, _USES)
 
 
 def _calls(value: Any, operator: str) -> bool:

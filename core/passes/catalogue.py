@@ -742,13 +742,13 @@ OWN_PASSES = (
         MULTIPLY_BFLOAT16,
         "relax",
         _(
-            "Multiply by weights of bfloat16 without widening them to float32 first.\n\nA product "
-            "of bfloat16 is lowered to one of float32. Where its weights are folded as constants, "
-            "they take twice the memory then, and twice the time to read. With this step, the "
-            "product reads both factors as they are, and schedules use the processor's "
-            "instruction that adds products of pairs of bfloat16 in float32. It takes products by "
-            "matrices of constants with an even number of rows and a multiple of 16 columns, "
-            "where the target has that instruction (avx512bf16). The instruction takes denormal "
+            "Multiply bfloat16 without widening it to float32 first.\n\nA product of bfloat16 is "
+            "lowered to one of float32. Where its weights are folded as constants, they take "
+            "twice the memory then, and twice the time to read. With this step, the product reads "
+            "both factors as they are, and schedules use the processor's instruction that adds "
+            "products of pairs of bfloat16 in float32. It takes products by matrices of 16 "
+            "columns or more that are constants, or that at least 8 rows are multiplied by, where "
+            "the target has that instruction (avx512bf16). The instruction takes denormal "
             "numbers, those below 1.2e-38, for 0.\n\nThis step is Lowerscope's own."
         ),
         change=multiply_bfloat16,

@@ -107,9 +107,7 @@ def _transposed(module: tvm.IRModule) -> Unmet | None:
 
 def _narrow(module: tvm.IRModule) -> Unmet | None:
     if not any(narrow_factors(function) for _name, function in relax_functions(module)):
-        return Unmet(
-            _("no product multiplies bfloat16 by a matrix of constants that fits the instruction")
-        )
+        return Unmet(_("no product of bfloat16 fits the instruction"))
     return Unmet(_("the target has no instruction for products of bfloat16 (avx512bf16)"))
 
 

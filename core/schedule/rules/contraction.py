@@ -130,13 +130,15 @@ class _Lanes:
     padded: bool = False
 
 
-def tile_of(found: Contraction, machine: Machine, choose: Choose = _usual) -> Tile | None:
+def tile_of(
+    found: Contraction, machine: Machine, choose: Choose = _usual, *, in_pairs: bool = False
+) -> Tile | None:
     """Return the tile of a contraction; ``None`` where no axis can be in the lanes.
 
-    `choose`: may decide on another one of those with the best estimates.
+    `choose`: may decide on another one of those with the best estimates. `in_pairs`: see `Tile`.
     """
     ranked: list[tuple[tuple[float, int, int], Tile]] = []
-    for lanes in _lanes(found, machine):
+    for lanes in _pairs(found) if in_pairs else _lanes(found, machine):
         for tile in _tiles(found, lanes, machine):
             worth = _worth(found, tile, lanes, machine)
             # Of the same worth, the one that is stored in the order of the lanes, and the smaller
@@ -146,7 +148,8 @@ def tile_of(found: Contraction, machine: Machine, choose: Choose = _usual) -> Ti
     if not ranked:
         return None
     ranked.sort(key=lambda each: each[0], reverse=True)
-    return ranked[choose("tile", range(min(TILES, len(ranked))), 0)][1]
+    tile = ranked[choose("tile", range(min(TILES, len(ranked))), 0)][1]
+    return replace(tile, in_pairs=in_pairs)
 
 
 def _lanes(found: Contraction, machine: Machine) -> Iterator[_Lanes]:
@@ -175,6 +178,22 @@ def _lanes(found: Contraction, machine: Machine) -> Iterator[_Lanes]:
             yield _Lanes(axis, lanes, read, -1)
         elif can_be_packed:
             yield _Lanes(axis, lanes, read, read)
+
+
+def _pairs(found: Contraction) -> Iterator[_Lanes]:
+    """Yield the axes that can be in the lanes of the instruction for pairs of bfloat16."""
+    count = len(found.spatial)
+    if not found.is_plain or len(found.reduced) != 1:
+        return
+    for axis, extent in enumerate(found.spatial):
+        readers = [read for read in (0, 1) if found.is_read_by(read, axis)]
+        # The first factor is the one that all lanes share.
+        if readers != [1] or extent < 2 or found.plain[0][-1] != count:
+            continue
+        (read,) = readers
+        if found.times_read(read, axis) == 1 and (found.free[read] or found.uses(read) >= REUSE):
+            padded = axis in found.named or extent % _BFLOAT16_LANES > 0
+            yield _Lanes(axis, _BFLOAT16_LANES, read, read, padded)
 
 
 def _tiles(found: Contraction, lanes: _Lanes, machine: Machine) -> Iterator[Tile]:
@@ -305,7 +324,8 @@ def pad(
     known = set(writing.blocks())
     sizes = [1] * (len(found.spatial) + len(found.reduced))
     for axis in axes:
-        sizes[axis] = tile.width if axis == tile.vector else tile.cuts[axis]
+        # The summed axis is padded to whole pairs.
+        sizes[axis] = tile.width if axis == tile.vector else tile.cuts.get(axis, _PAIR)
     why = reason(
         "{spatial} is not a multiple of the tile: zeros fill the last one",
         spatial=found.spatial[axes[0]],
@@ -357,8 +377,9 @@ def pack(
     left = axes[found.plain[read].index(tile.vector)]
     others, inner = [each for each in axes if each != left], [f"{left} % {tile.width}"]
     if tile.in_pairs:
-        (pair,) = others
-        others, inner = [f"{pair} // {_PAIR}"], [*inner, f"{pair} % {_PAIR}"]
+        pair = axes[found.plain[read].index(len(found.spatial))]
+        others = [f"{each} // {_PAIR}" if each == pair else each for each in others]
+        inner.append(f"{pair} % {_PAIR}")
     made = [f"{left} // {tile.width}", *others, *inner]
     writing.do(
         "transform_layout",
@@ -383,7 +404,22 @@ def pack(
         )
     else:
         block = str(writing.block(copy).name_hint)
+        if tile.in_pairs:
+            _copy_pairs(writing, found, tile, block)
         share(writing, writing.loops(block)[:-1], block, machine)
+
+
+def _copy_pairs(writing: ScheduleRecorder, found: Contraction, tile: Tile, block: str) -> None:
+    """Write a layout of pairs in order: registers side by side, of pairs one below another."""
+    plain = found.plain[tile.packed]
+    left, pair = plain.index(tile.vector), plain.index(len(found.spatial))
+    why = reason("the copy is written in the order of its layout")
+    loops = {axis: [At(block, loop=axis)] for axis in range(len(plain))}
+    for axis, size in sorted(((left, tile.width), (pair, _PAIR)), reverse=True):
+        loops[axis] = list(writing.split(At(block, loop=axis), size, why))
+    others = [loops[axis][0] for axis in range(len(plain)) if axis not in (left, pair)]
+    writing.reorder((*others, loops[left][0], loops[pair][0], loops[left][1], loops[pair][1]), why)
+    writing.unroll(loops[pair][1], reason("a pair is written at once"))
 
 
 def lay_out_sums(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> None:
@@ -474,15 +510,17 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     leave_out_copies(writing)
     _flatten(writing, machine)
     found = contraction_of(writing)
-    tile = None if found is None else tile_of(found, machine, writing.choose)
+    in_pairs = found is not None and _in_pairs(writing, found)
+    tile = None if found is None else tile_of(found, machine, writing.choose, in_pairs=in_pairs)
     if found is None or tile is None:
         return False
     free, filled = tile.packed >= 0 and found.free[tile.packed], ""
-    if free and _in_pairs(writing, found, tile):
-        tile = replace(tile, in_pairs=True)
-    rest = _with_rest(found, tile) if found.is_plain else []
-    if tile.padded or rest:
-        axes = [tile.vector, *rest] if tile.padded else rest
+    axes = _with_rest(found, tile) if found.is_plain else []
+    if tile.padded:
+        axes = [tile.vector, *axes]
+    if in_pairs and (found.reduced[0] % _PAIR or found.named.get(len(found.spatial), 0) % _PAIR):
+        axes.append(len(found.spatial))
+    if axes:
         found, filled = pad(writing, found, tile, axes)
     last = gather(writing, found.block, found.after)
     _split_groups(writing, found, last)
@@ -499,17 +537,14 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     return True
 
 
-def _in_pairs(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> bool:
-    """Return whether an instruction adds products of pairs of bfloat16 to the sums of a tile."""
+def _in_pairs(writing: ScheduleRecorder, found: Contraction) -> bool:
+    """Return whether an instruction can add products of pairs of bfloat16 to the sums."""
     reads = writing.block(At(found.block)).reads
     dtypes = {str(reads[read].source.dtype) for read in (0, 1)}
     return (
         BFLOAT16_DOT in intrinsics(writing.target)
-        and (dtypes, found.dtype, tile.lanes) == ({"bfloat16"}, "float32", _BFLOAT16_LANES)
-        and len(found.reduced) == 1
-        and found.reduced[0] % _PAIR == 0
-        and len(found.plain[tile.packed]) == 2
-        and found.plain[1 - tile.packed][-1] == len(found.spatial)
+        and (dtypes, found.dtype) == ({"bfloat16"}, "float32")
+        and any(_pairs(found))
     )
 
 

@@ -63,6 +63,22 @@ model = Net().eval().bfloat16()
 example_inputs = (torch.randn(6, 64).bfloat16(),)
 """
 
+PRODUCTS = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, a, b, c):
+        return a @ b, a @ c.mT, b.mT @ b
+
+
+torch.manual_seed(0)
+model = Net()
+example_inputs = tuple(
+    torch.randn(2, 3, *each).bfloat16() for each in ((ROWS, 15), (15, 37), (21, 15))
+)
+"""
+
 SERVER = '{"kind": "llvm", "mcpu": "sapphirerapids", "num-cores": 2}'
 HAS_INSTRUCTION = bool(
     tvm.get_global_func("target.target_has_feature")("avx512bf16", make_target("native", 1))
@@ -85,7 +101,7 @@ def test_schedules_multiply_pairs_of_bfloat16_and_weights_stay(tmp_path: Path) -
     assert run.after is not None
     script = run.after.script()
     assert script.count('out_dtype="float32"') == 2
-    # The product with 7 columns reads float32.
+    # The product with 7 columns, fewer than the instruction's sums, reads float32.
     assert script.count('R.astype(metadata["ir.GenericConst"]') == 3
     text = stages.transformed.module.script(show_meta=False)
     assert text.count('"dot_16x2_bf16"') == 2
@@ -131,6 +147,40 @@ def test_values_are_those_of_torch(tmp_path: Path, rows: int) -> None:
     record = Pipeline().answer(RunQuery(recipe_of(tmp_path, "native", rows)))
     assert record.verdict == "match"
     assert {each.status for each in record.nodes if "second" in each.id} == {"matches"}
+
+
+@pytest.mark.parametrize(("rows", "count"), [(8, 3), (7, 1)])
+def test_products_of_two_inputs_are_those_of_pairs_too(
+    tmp_path: Path, rows: int, count: int
+) -> None:
+    recipe = recipe_of(tmp_path, SERVER)
+    (tmp_path / "net.py").write_text(PRODUCTS.replace("ROWS", str(rows)), encoding="utf-8")
+    text = Pipeline().stages(recipe).transformed.module.script(show_meta=False)
+    # With fewer rows, the second factor takes longer to lay out than to multiply.
+    assert text.count('"dot_16x2_bf16"') == count
+    if HAS_INSTRUCTION:
+        native = msgspec.structs.replace(recipe, target="native")
+        assert Pipeline().answer(RunQuery(native)).verdict == "match"
+
+
+@needs_instruction
+def test_the_summed_size_may_be_named(tmp_path: Path) -> None:
+    recipe = recipe_of(
+        tmp_path,
+        "native",
+        inputs=(
+            InputSpec(name="a", shape=(2, 3, 12, "terms"), dtype="bfloat16"),
+            InputSpec(name="b", shape=(2, 3, "terms", 37), dtype="bfloat16"),
+            InputSpec(name="c", shape=(2, 3, 21, "terms"), dtype="bfloat16"),
+        ),
+        dimensions=(Dimension(name="terms", low=1, high=64, sizes=(1, 12, 29)),),
+    )
+    (tmp_path / "net.py").write_text(PRODUCTS.replace("ROWS", "12"), encoding="utf-8")
+    record = Pipeline().answer(RunQuery(recipe))
+    assert record.verdict == "match"
+    assert [each.verdict for each in record.sizes] == ["match"] * 3
+    text = Pipeline().stages(recipe).transformed.module.script(show_meta=False)
+    assert text.count('"dot_16x2_bf16"') == 3
 
 
 @needs_instruction
