@@ -238,6 +238,17 @@ def test_weights_need_not_fit_into_memory_in_float64(
     assert found.coarsest is torch.float32
 
 
+@pytest.mark.parametrize("eps", [None, 1e-3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_float64_keeps_the_constant_of_an_rms_norm(dtype: torch.dtype, eps: float | None) -> None:
+    """By default it is an epsilon of the dtype that torch computes in."""
+    model, x = nn.RMSNorm(8, eps=eps).to(dtype), torch.full((1, 8), 1e-4, dtype=dtype)
+    found = precise_run(model, (x,), 0, by_position(["x"]))
+    assert found is not None
+    with torch.no_grad():
+        assert torch.allclose(found.outputs[0], model(x).double(), rtol=1e-2)
+
+
 _ATEN = torch.ops.aten
 _OF_WEIGHT: dict[str, Callable[..., torch.Tensor]] = {
     "linear": lambda x, w, b: nn.functional.linear(x, w, b),
