@@ -16,12 +16,10 @@ import tvm
 from tvm import ir, relax, tirx
 from tvm.ir.instrument import PassInstrument
 
-from lowerscope.core.ir.cancellations import with_cancellations
-from lowerscope.core.ir.narrow_floats import with_wide_bfloat16
+from lowerscope.core.ir.before_build import CHANGES, before_build
 from lowerscope.core.ir.relax import bound_in, operator_of, own_function, relax_functions
 from lowerscope.core.ir.script import function_script
 from lowerscope.core.ir.tensorir import collected
-from lowerscope.core.ir.whole_periods import with_whole_periods
 from lowerscope.core.model.module_steps import PassRecord
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.processors import MACHINE
@@ -79,8 +77,7 @@ def build(
 
 def compiled(module: tvm.IRModule, target: tvm.target.Target) -> Any:
     """Return TVM's executable of a module; all code is compiled here, for runs and for display."""
-    module = with_cancellations(with_wide_bfloat16(with_whole_periods(without_kills(module))))
-    return tvm.compile(module, target)
+    return tvm.compile(before_build(without_kills(module)), target)
 
 
 def compile_function(name: str, function: tirx.PrimFunc, target: tvm.target.Target) -> Any:
@@ -294,12 +291,6 @@ _Functions = dict[str, tuple[tvm.ir.GlobalVar, Any]]
 REMOVE_KILLS = "RemoveKills"
 """Lowerscope's own first step of a build whose module frees values: see `without_kills`."""
 
-WIDEN_BFLOAT16 = "WidenBfloat16"
-"""Lowerscope's own step before a build of bound bfloat16: see `with_wide_bfloat16`."""
-
-KEEP_CANCELLATIONS = "KeepCancellations"
-"""Lowerscope's own step before a build that would cancel floats: see `with_cancellations`."""
-
 FIRST_FOR_TENSORIR = "tirx.BindTarget"
 """The first pass that runs on the TensorIR functions alone."""
 
@@ -401,16 +392,12 @@ def recorded_build(module: tvm.IRModule, target: tvm.target.Target) -> RecordedB
     Raises `LowerscopeError` if TVM fails.
     """
     recorder = Recorder()
-    built_from = without_kills(module)
-    if not built_from.same_as(module):
-        recorder.runs.append(PassRun(REMOVE_KILLS, module, after=built_from))
-    wide = with_wide_bfloat16(built_from)
-    if not wide.same_as(built_from):
-        recorder.runs.append(PassRun(WIDEN_BFLOAT16, built_from, after=wide))
-    kept = with_cancellations(wide)
-    if not kept.same_as(wide):
-        recorder.runs.append(PassRun(KEEP_CANCELLATIONS, wide, after=kept))
-    built = build(kept, target, [recorder.instrument])
+    changed = module
+    for name, change in {REMOVE_KILLS: without_kills, **CHANGES}.items():
+        before, changed = changed, change(changed)
+        if not changed.same_as(before):
+            recorder.runs.append(PassRun(name, before, after=changed))
+    built = build(changed, target, [recorder.instrument])
     return RecordedBuild(built, module, tuple(_main_line(recorder.runs)))
 
 

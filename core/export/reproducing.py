@@ -58,9 +58,7 @@ from lowerscope.core.files.sources import (
     not_in_a_file,
     source_kind,
 )
-from lowerscope.core.ir.cancellations import with_cancellations
-from lowerscope.core.ir.narrow_floats import with_wide_bfloat16
-from lowerscope.core.ir.whole_periods import with_whole_periods
+from lowerscope.core.ir.before_build import CHANGES
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
 from lowerscope.core.lowering.library_nodes import MethodCall, ModuleCall, content_of_module
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
@@ -116,7 +114,8 @@ _DEFINED = (
     "TRANSPOSED VECTOR_MATH bits call_model check check_file expected_of from_dlpack leaves "
     "load_file load_text lower main make_inputs open_model open_source parameters_of plain_of "
     "s_tir sch scheduled seed_all source tensors_of to_tvm torch transform virtual_machine "
-    "with_cancellations with_whole_periods with_wide_bfloat16 without without_kills"
+    "with_cancellations with_stored_values with_whole_periods with_wide_bfloat16 without "
+    "without_kills"
 )
 
 RESERVED = (*_STANDARD.split(), *_DEFINED.split())
@@ -397,7 +396,7 @@ def _comparison(stages: Stages) -> dict[str, Any]:
 def text_to_compile(name: str, module: tvm.IRModule) -> tuple[str, dict[str, str]]:
     """Return the expression of the compiled module, and the functions that it needs."""
     text, embedded = name, {}
-    for change in (without_kills, with_whole_periods, with_wide_bfloat16, with_cancellations):
+    for change in (without_kills, *CHANGES.values()):
         changed = change(module)
         if changed is not module:
             text, module = f"{change.__name__}({text})", changed

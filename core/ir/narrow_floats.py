@@ -73,7 +73,7 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
 
     def choices(value: Any) -> list[Any]:
         """Return the values that one is chosen from, but for constants."""
-        if operator_of(value) == "tirx.if_then_else":
+        if operator_of(value).endswith(".if_then_else"):
             return [each for part in value.args[1:] for each in choices(part)]
         if isinstance(value, tirx.Select):
             return [*choices(value.true_value), *choices(value.false_value)]
@@ -97,7 +97,7 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
         """Return the bits of what is a bfloat16 already, or a choice of such; ``None`` if not."""
         if isinstance(value, tirx.FloatImm) and str(value.value) == "0.0":
             return tirx.const(0, "uint16")
-        if operator_of(value) == "tirx.if_then_else":
+        if operator_of(value).endswith(".if_then_else"):
             condition, *given = value.args
             parts = [bits_of(each) for each in given]
             missing = any(each is None for each in parts)

@@ -17,11 +17,9 @@ import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import SBlock, SBlockRealize
 
-from lowerscope.core.ir.cancellations import with_cancellations
-from lowerscope.core.ir.narrow_floats import with_wide_bfloat16
+from lowerscope.core.ir.before_build import before_build
 from lowerscope.core.ir.relax import Bindings
 from lowerscope.core.ir.tensorir import collected, divides_by_data
-from lowerscope.core.ir.whole_periods import with_whole_periods
 from lowerscope.core.model.module_steps import BindingEffect
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
 from lowerscope.core.model.recipe import Step, step_text
@@ -244,8 +242,7 @@ class _BuiltOnce:
             # It would be called at once, and kill the process. The pass then leaves the call
             # unfolded, and the run reports which call divides by zero.
             raise RuntimeError("an integer is divided by what may be zero")
-        whole = with_whole_periods(tvm.IRModule.from_expr(function))
-        kept = with_cancellations(with_wide_bfloat16(whole))
+        kept = before_build(tvm.IRModule.from_expr(function))
         built = _TVM(kept, target if _reduces(function) else _quick(target), *others)
         alike.append((function, context, built))
         return built

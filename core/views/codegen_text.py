@@ -27,11 +27,9 @@ from lowerscope.core.build.assembly import (
 )
 from lowerscope.core.build.build import FIRST_FOR_TENSORIR, compile_function, llvm_modules
 from lowerscope.core.files.memo import key_of
-from lowerscope.core.ir.cancellations import with_cancellations
-from lowerscope.core.ir.narrow_floats import with_wide_bfloat16
+from lowerscope.core.ir.before_build import before_build
 from lowerscope.core.ir.relax import BUILTIN
 from lowerscope.core.ir.tensorir import Part, blocks_in, parts_of, prim_funcs_of
-from lowerscope.core.ir.whole_periods import with_whole_periods
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line, listed
 from lowerscope.core.model.snapshot import Span, TextRecord
@@ -81,8 +79,7 @@ def compiled(stages: Stages, name: str, moment: Moment | None = None) -> Compile
         return CompiledFunctions("", {}, Library("", {}))
     function = function.with_attr("global_symbol", name)
     # As it is built: its twin is compared with the code line by line.
-    alone = with_whole_periods(tvm.IRModule({name: function}))
-    function = with_cancellations(with_wide_bfloat16(alone))[name]
+    function = before_build(tvm.IRModule({name: function}))[name]
     key = key_of("alone", stages.moment_key(moment), moment, name, str(stages.target))
     built = stages.keep("library", key, lambda: _alone(stages, name, function), _size)
     library = _with_code(built, name)

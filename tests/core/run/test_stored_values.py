@@ -1,0 +1,82 @@
+"""Values that are bound within one another are stored before a build, and stay the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import tvm
+from tvm import tirx
+
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
+from lowerscope.core.ir.stored_values import with_stored_values
+from lowerscope.core.ir.tensorir import collected
+from lowerscope.core.model.queries import RunQuery
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.stages import Pipeline
+
+NET = """
+import torch
+import torch.nn.functional as F
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return {value}
+
+model = Net()
+example_inputs = (torch.randn({shape}).to(torch.{dtype}),)
+"""
+LONG = "torch.atan2((x.exp() + 1).log(), x)"
+
+
+@pytest.mark.parametrize(
+    ("value", "shape", "dtype"),
+    [
+        (LONG, (4, 8, 8), "float32"),
+        (LONG, (4, 8, 8), "bfloat16"),
+        (LONG, (3, 1, 7), "float32"),
+        (f"({LONG}).sum(-1)", (5, 33), "float32"),
+        ("torch.atan2(F.softplus(x), x), F.softplus(x) + 1", (70, 13), "float32"),
+        ("x.pow(2.3).nan_to_num()", (4, 64), "float32"),
+    ],
+)
+def test_they_are_the_same_when_stored(
+    value: str, shape: tuple[int, ...], dtype: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(NET.format(value=value, shape=shape, dtype=dtype))
+    steps = find_pipeline("optimise-cpu").steps
+    recipe = Recipe(source=Source(spec=str(path)), steps=steps, target="native")
+    pipeline = Pipeline()
+    assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match"
+    runs = pipeline.stages(recipe).recorded.runs
+    assert "StoreValues" in [each.name for each in runs]
+
+
+def test_few_values_and_those_under_a_condition_are_left_alone() -> None:
+    x = tirx.decl_buffer([8], "float32", "x")
+    y = tirx.decl_buffer([8], "float32", "y")
+
+    def module_of(count: int, conditional: bool) -> tvm.IRModule:
+        i = tirx.Var("i", "int64")
+        value = tirx.BufferLoad(x, [i])
+        for number in range(count):
+            variable = tirx.Var(f"v{number}", "float32")
+            value = tirx.Let(variable, value, variable * variable)
+        if conditional:
+            value = tirx.if_then_else(i < 4, value, tirx.const(0, "float32"))
+        axis = tirx.IterVar(tvm.ir.Range(0, tirx.const(8, "int64")), i, 0)
+        block = tvm.s_tir.SBlock([axis], [], [], "y", tirx.BufferStore(y, value, [i]))
+        j = tirx.Var("j", "int64")
+        realized = tvm.s_tir.SBlockRealize([j], True, block)
+        zero, eight = tirx.const(0, "int64"), tirx.const(8, "int64")
+        loop = tirx.For(j, zero, eight, tirx.ForKind.SERIAL, realized)
+        root = tvm.s_tir.SBlock([], [], [], "root", loop)
+        body = tvm.s_tir.SBlockRealize([], True, root)
+        return tvm.IRModule({"main": tirx.PrimFunc([x, y], body)})
+
+    for count, conditional in ((2, False), (9, True)):
+        module = module_of(count, conditional)
+        assert with_stored_values(module) is module
+    (changed,) = with_stored_values(module_of(9, False)).functions.values()
+    assert not collected(changed.body, tirx.Let)
