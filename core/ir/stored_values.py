@@ -16,7 +16,7 @@ from tvm import tirx
 def with_stored_values(module: tvm.IRModule) -> tvm.IRModule:
     """Return `module` with local buffers for values of which many are bound in one expression.
 
-    Those under a condition stay: they may read at no place of a buffer.
+    Those under a condition are computed without it: what they read stays under the condition.
     """
     # Exported programs hold the text of this function alone.
     import tvm_ffi
@@ -28,31 +28,67 @@ def with_stored_values(module: tvm.IRModule) -> tvm.IRModule:
         tvm_ffi.structural_walk(part, (kind, values.append))
         return values
 
-    def is_conditional(value: Any) -> bool:
-        calls = found(value, tvm.ir.Call)
-        return any(str(getattr(each.op, "name", "")).endswith(".if_then_else") for each in calls)
+    def is_choice(call: Any) -> bool:
+        return str(getattr(call.op, "name", "")).endswith(".if_then_else")
 
     def stores_of(store: Any, lane: Any, lanes: Any, buffers: list[Any]) -> Any:
         """Return what stores the values first that a store binds; their buffers are added."""
         loads: dict[Any, Any] = {}
+        known: dict[Any, list[Any]] = {}
         stores: list[Any] = []
+        conditions: list[Any] = []
 
         def stored(value: Any) -> Any:
             while isinstance(value, tirx.Let):
-                if value.var not in loads:
-                    bound = unbound(value.value)
+                made = [value.value, *conditions]
+                before = known.get(value.var, [])
+                is_known = len(made) == len(before) and all(
+                    map(tvm_ffi.structural_equal, made, before)
+                )
+                if not is_known:
+                    bound = guarded(unbound(value.value))
                     kind, name = value.var.ty.dtype, value.var.name
                     buffers.append(tirx.decl_buffer([lanes], kind, name, scope="local"))
                     loads[value.var] = tirx.BufferLoad(buffers[-1], [lane])
                     stores.append(tirx.BufferStore(buffers[-1], bound, [lane]))
+                    known[value.var] = made
                 value = value.body
+            if isinstance(value, tvm.ir.Call):
+                return chosen(value)
             return loaded(value) if isinstance(value, tirx.Var) else value
+
+        def chosen(call: Any) -> Any:
+            if not is_choice(call) or not found(call, tirx.Let):
+                return call
+            condition, *given = call.args
+            condition = unbound(condition)
+            made = []
+            for holds, value in zip((condition, tirx.Not(condition)), given, strict=True):
+                conditions.append(holds)
+                made.append(unbound(value))
+                conditions.pop()
+            return tirx.if_then_else(condition, *made)
+
+        def guarded(value: Any) -> Any:
+            if not conditions:
+                return value
+            holds = conditions[0] if len(conditions) == 1 else tirx.all(*conditions)
+
+            def read(load: Any) -> Any:
+                if any(load.source.same_as(each) for each in buffers):
+                    return load
+                # Of integers 1, by which may be divided.
+                kind = str(load.ty.dtype)
+                other = tirx.const(0 if "float" in kind or kind == "bool" else 1, kind)
+                return tirx.if_then_else(holds, load, other)
+
+            return tvm_ffi.structural_map(value, [(tvm.ir.expr.TensorLoad, read)])
 
         def loaded(variable: Any) -> Any:
             return loads.get(variable, variable)
 
         def unbound(value: Any) -> Any:
-            pairs = [(tirx.Let, stored), (tirx.Var, loaded)]
+            pairs = [(tirx.Let, stored), (tirx.Var, loaded), (tvm.ir.Call, chosen)]
             return tvm_ffi.structural_map(value, pairs, order="pre")
 
         value = unbound(store.value)
@@ -73,9 +109,7 @@ def with_stored_values(module: tvm.IRModule) -> tvm.IRModule:
 
     def is_long(block: Any) -> bool:
         store = block.body
-        if not isinstance(store, tirx.BufferStore) or is_conditional(store.value):
-            return False
-        return len(found(store.value, tirx.Let)) >= many
+        return isinstance(store, tirx.BufferStore) and len(found(store.value, tirx.Let)) >= many
 
     def of_one(block: Any) -> Any:
         buffers: list[Any] = []

@@ -38,6 +38,8 @@ LONG = "torch.atan2((x.exp() + 1).log(), x)"
         (f"({LONG}).sum(-1)", (5, 33), "float32"),
         ("torch.atan2(F.softplus(x), x), F.softplus(x) + 1", (70, 13), "float32"),
         ("x.pow(2.3).nan_to_num()", (4, 64), "float32"),
+        (f"F.pad({LONG}, (1, 1))", (4, 16), "float32"),
+        (f"torch.cat([{LONG}, F.mish(x) * x.exp(), x], 1)", (4, 15), "float32"),
     ],
 )
 def test_they_are_the_same_when_stored(
@@ -53,7 +55,7 @@ def test_they_are_the_same_when_stored(
     assert "StoreValues" in [each.name for each in runs]
 
 
-def test_few_values_and_those_under_a_condition_are_left_alone() -> None:
+def test_few_values_are_left_alone_and_what_many_read_stays_under_its_condition() -> None:
     x = tirx.decl_buffer([8], "float32", "x")
     y = tirx.decl_buffer([8], "float32", "y")
 
@@ -75,8 +77,10 @@ def test_few_values_and_those_under_a_condition_are_left_alone() -> None:
         body = tvm.s_tir.SBlockRealize([], True, root)
         return tvm.IRModule({"main": tirx.PrimFunc([x, y], body)})
 
-    for count, conditional in ((2, False), (9, True)):
-        module = module_of(count, conditional)
-        assert with_stored_values(module) is module
-    (changed,) = with_stored_values(module_of(9, False)).functions.values()
-    assert not collected(changed.body, tirx.Let)
+    few = module_of(2, conditional=True)
+    assert with_stored_values(few) is few
+    for conditional in (False, True):
+        (changed,) = with_stored_values(module_of(9, conditional)).functions.values()
+        assert not collected(changed.body, tirx.Let)
+        (read,) = (each for each in changed.script().splitlines() if " x[" in each or "(x[" in each)
+        assert ("if_then_else" in read) == conditional
