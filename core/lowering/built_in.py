@@ -307,13 +307,14 @@ class Current:
         rebound: tuple[str, ...],
         *,
         is_random: bool,
+        functions: Mapping[Any, Any],
     ) -> NodeLowering:
         names = tuple(binding.var.name for binding in bindings)
-        functions = functions_of(bindings)
+        called = functions_of(bindings, functions)
         used = tuple(self.used)
         if not bindings or node.op == "output":
             return NodeLowering(
-                node.name, "", "", names, functions, used=used, value=value, rebound=rebound
+                node.name, "", "", names, called, used=used, value=value, rebound=rebound
             )
         in_torch = self.strategy == "library"
         return NodeLowering(
@@ -321,7 +322,7 @@ class Current:
             self.strategy,
             self._shown_rule(emitted),
             names,
-            functions,
+            called,
             reason=_("{cause}; runs in {engine}", cause=self.cause, engine=self.engine)
             if in_torch and self.cause
             else "",

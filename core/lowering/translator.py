@@ -336,7 +336,7 @@ class _Translation:
                 raise uncovered_error(self._uncovered, _("no lowering for {nodes}"), todo, code)
             builder.finish(bindings, output)
         self._begins(None)
-        module = without_unused(builder.get())
+        module = without_unused(_with(builder.get(), builder.functions))
         _check_provenance(module, nodes)
         calls = [node for node in self._named.values() if node.op.startswith("call")]
         self._notes.unused_rules(self._user_rules.without_node([self._callee(c) for c in calls]))
@@ -500,7 +500,14 @@ class _Translation:
             self._env.get(node),
             self._traced.mutations.get(node.name, ()),
             is_random=self._now.strategy == "library" and is_random(node, self._modules),
+            functions=self._builder.functions,
         )
+
+
+def _with(module: tvm.IRModule, functions: Mapping[Any, Any]) -> tvm.IRModule:
+    if not functions:
+        return module
+    return tvm.IRModule({**dict(module.functions_items()), **functions}, attrs=module.attrs)
 
 
 def _check_provenance(module: tvm.IRModule, nodes: Mapping[str, NodeLowering]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._higher_order_ops.while_loop import while_loop
 
 
 class Mlp(nn.Module):
@@ -86,6 +87,16 @@ class Recurrent(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.head(self.lstm(x)[0][:, -1])
+
+
+class Iterated(nn.Module):
+    """A loop of as many steps as the data says, over any size."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def goes_on(x: torch.Tensor) -> torch.Tensor:
+            return x.abs().sum() > 1
+
+        return while_loop(goes_on, lambda x: (x * 0.7,), (x,))[0]
 
 
 class Projected(nn.Module):

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import cond, nn
 from torch._higher_order_ops.map import map as higher_order_map
 from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from lowerscope.core.lowering.translator import lower
@@ -532,6 +533,43 @@ def test_what_is_left_of_a_size_of_data_has_a_known_shape() -> None:
     inputs = [(x, torch.tensor(each)) for each in ([5, 2], [1, 3])]
     _traced, in_torch = check(Calls(pooled), *inputs, lowered=1)
     assert "matmul" not in in_torch
+
+
+class Iterated(nn.Module):
+    """As many steps as the data says, in functions of Relax."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, most: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        def goes_on(count: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            return (count < most) & (x.abs().max() > 1e-3)
+
+        def step(count: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return count + 1, torch.sin(self.layer(x))
+
+        count, y = while_loop(goes_on, step, (torch.zeros((), dtype=torch.int64), x * 2))
+        return y + 1, count
+
+
+def test_a_loop_of_data_becomes_functions() -> None:
+    x = torch.randn(3, 4)
+    # So many steps that each has no call of its own on the stack.
+    inputs = [(x, torch.tensor(most)) for most in (5, 0, 1, 2, 9, 20_000)]
+    _traced, in_torch = check(Iterated(), *inputs, (x * 0, torch.tensor(5)), lowered=3)
+    assert in_torch == []
+
+
+@pytest.mark.parametrize("strategy", ["high-level", "te"])
+def test_a_loop_of_data_goes_through_the_preset(bench: Any, strategy: str) -> None:
+    model, inputs = Iterated().eval(), (torch.randn(3, 4), torch.tensor(6))
+    _, lowered = bench.lower(model, inputs, "export", strategy)
+    actual = conftest.built_by_preset(lowered.module, "optimise-cpu")["main"](*map(to_tvm, inputs))
+    with torch.no_grad():
+        expected = model(*inputs)
+    for ours, theirs in zip(map(to_torch, actual), expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
 
 
 class Packed(nn.Module):
