@@ -17,7 +17,7 @@ import linecache
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -33,6 +33,7 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.opened_model import version_of
 from lowerscope.core.sources.pytree import Nest, flattened, leaves, plain, unflattened
+from lowerscope.core.tracing import data_loops
 from lowerscope.core.tracing.example_run import NESTED, may_fail, may_write, memory_of
 from lowerscope.core.tracing.fidelity import apart_from, unchanged
 from lowerscope.core.tracing.trace_errors import (
@@ -321,6 +322,11 @@ def local_values() -> ast.expr:
 
 def hooked(name: str, args: list[ast.expr]) -> ast.Call:
     return ast.Call(ast.Attribute(load(HOOK), name, ast.Load()), args, [])
+
+
+def hooked_loop(name: str, args: list[ast.expr]) -> ast.Call:
+    loops = ast.Attribute(load(HOOK), "loops", ast.Load())
+    return ast.Call(ast.Attribute(loops, name, ast.Load()), args, [])
 
 
 def assigned(names: Sequence[str], value: ast.expr, *, nest: bool = False) -> ast.stmt:
@@ -892,6 +898,38 @@ class _Call:
         """Return whether the statements have no effect but errors and texts."""
         return not self.is_tail and not self.gives and all(map(only_checks, self.body))
 
+    @property
+    def carried(self) -> list[str] | None:
+        """The variables that a loop changes, if it is one that only sets variables."""
+        loop = self.body[0]
+        if len(self.body) > 1 or self.is_tail or self.changed or self.filled:
+            return None
+        if not isinstance(loop, ast.While) or loop.orelse:
+            return None
+        if jumps_out(loop, ast.Return, ast.Raise) or any(
+            isinstance(each, ast.Break | ast.Continue | ast.Attribute | ast.Subscript | ast.Delete)
+            and not isinstance(getattr(each, "ctx", None), ast.Load)
+            for each in ast.walk(loop)
+        ):
+            return None
+        return sorted(names_written(loop.body) & {*self.reads})
+
+    def loop(
+        self, carried: Sequence[str], numbers: Collection[str]
+    ) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """Return the test and the body of a loop as functions of the variables that it reads.
+
+        `carried`: the variables of which the body returns the values. `numbers`: those of them that
+            are numbers before the loop.
+        """
+        loop = copy.deepcopy(self.body[0])
+        assert isinstance(loop, ast.While)
+        rewriting = data_loops.AsTensors(hooked_loop, numbers)
+        test = rewriting.visit(loop.test)
+        body = [rewriting.visit(each) for each in loop.body]
+        values = ast.Tuple([load(each) for each in carried], ast.Load())
+        return self._function([ast.Return(test)]), self._function([*body, ast.Return(values)])
+
     def function(self) -> Callable[..., Any]:
         if self._made is None:
             names = [*self.gives, *(self._set.get(each, each) for each in self.changed)]
@@ -901,22 +939,25 @@ class _Call:
                 body[:0] = [assigned([kept], load(each)) for each, kept in self._set.items()]
                 end = hooked("take", [local_values(), texts])
                 body.append(ast.Return(end))
-            made = ast.parse(f"def {_PART}(): pass").body[0]
-            assert isinstance(made, ast.FunctionDef)
-            made.body = body
-            made.args = ast.arguments(
-                [], [ast.arg(each) for each in self.reads], None, [], [], None, []
-            )
-            for each in made.body:
-                locate(each, self.body[0])
-            owner = self._owner
-            code = owner._compiled(made, _PART)
-            if code.co_freevars:
-                raise CannotFollow(_("it calls super()"))
-            known = owner.function.__globals__
-            # The globals stay the model's; only the hook is added when it is called.
-            self._made = FunctionType(code, known, _PART)
+            self._made = self._function(body)
         return self._made
+
+    def _function(self, body: list[ast.stmt]) -> Callable[..., Any]:
+        """Return statements as a function of the variables that those of the call read."""
+        made = ast.parse(f"def {_PART}(): pass").body[0]
+        assert isinstance(made, ast.FunctionDef)
+        made.body = body
+        made.args = ast.arguments(
+            [], [ast.arg(each) for each in self.reads], None, [], [], None, []
+        )
+        for each in made.body:
+            locate(each, self.body[0])
+        owner = self._owner
+        code = owner._compiled(made, _PART)
+        if code.co_freevars:
+            raise CannotFollow(_("it calls super()"))
+        # The globals stay the model's; only the hook is added when it is called.
+        return FunctionType(code, owner.function.__globals__, _PART)
 
 
 _MOST_STATEMENTS = 60
@@ -937,6 +978,8 @@ class Split:
         self._searched: dict[CodeType, Function | None] = {}
         self._turns = 0
         self._by_modules = False
+        self._traces_loops = True
+        self._has_loops = False
         self._whole: dict[nn.Module, str] = {}
         self.written: set[SourceLine] = set()
         """Lines of new tensors that are nodes, since traced values are written into them."""
@@ -951,6 +994,7 @@ class Split:
         """Run the body with the functions rewritten."""
         self.parts = []
         self.checks = {}
+        self._has_loops = False
         validate = torch.distributions.Distribution._validate_args
         torch.distributions.Distribution.set_default_validate_args(False)
         vars(builtins)[HOOK] = self
@@ -982,8 +1026,10 @@ class Split:
 
     @property
     def selects(self) -> bool:
-        """Return whether both sides of a branch are computed anywhere."""
-        return any(BOTH_SIDES & {*each.marks.values()} for each in self._functions)
+        """Return whether both sides of a branch, or a loop of tensors, are computed anywhere."""
+        return self._has_loops or any(
+            BOTH_SIDES & {*each.marks.values()} for each in self._functions
+        )
 
     @property
     def takes_changes(self) -> bool:
@@ -1003,7 +1049,8 @@ class Split:
             each.changes_state = True
 
     def run_branches(self) -> None:
-        """Let every branch of which both sides were computed run in torch."""
+        """Let every branch of which both sides were computed run in torch, and every loop."""
+        self._traces_loops = False
         for each in self._functions:
             for place, mark in list(each.marks.items()):
                 if mark in BOTH_SIDES:
@@ -1157,6 +1204,8 @@ class Split:
 
     # What rewritten functions call.
 
+    loops = data_loops
+
     def part(self, owner: int, line: int, column: int, names: dict[str, Any], *_free: Any) -> Any:
         """Return what the statements at a place give."""
         with self.tracer.noting():
@@ -1185,6 +1234,9 @@ class Split:
                 raise CannotFollow(text, function.line_of_write(name, call.line.line))
         if _has_proxies_inside(held):
             raise CannotFollow(_("it reads an object with traced values"))
+        looped = self._looped(call, {**inputs, **held, **missing})
+        if looped is not None:
+            return looped
         result = self._call_part(
             call.function(),
             {**inputs, **held, **missing},
@@ -1196,6 +1248,61 @@ class Split:
             is_last=call.is_tail and self._is_own(function),
         )
         return _results(call, result, values)
+
+    def _looped(self, call: _Call, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """Return what a loop gives as ``torch.while_loop``; ``None`` if it runs in torch."""
+        if not self._traces_loops or self.named is not None:
+            return None
+        # What has no value before is set in each step before it is read.
+        carried = [each for each in call.carried or () if values[each] is not None]
+        if not carried:
+            return None
+        proxies = [each for each, value in values.items() if isinstance(value, fx.Proxy)]
+        others = [each for each in proxies if each not in carried]
+        held = {each: value for each, value in values.items() if each not in (*carried, *others)}
+        if any(map(_has_traced, held.values())):
+            return None
+
+        def known(name: str) -> Any:
+            value = values[name]
+            return self.tracer.value_of(value.node) if isinstance(value, fx.Proxy) else value
+
+        given = [known(each) for each in (*carried, *others)]
+        tensors = [data_loops.as_carried(each) for each in given]
+        if any(each is None for each in tensors) or any(
+            # A number stays one for the statements after the loop.
+            not isinstance(value, torch.Tensor) and (name in proxies or name in call.gives)
+            for name, value in zip((*carried, *others), given, strict=True)
+        ):
+            return None
+        if not {*call.gives} <= {*carried}:
+            return None
+        names = [*carried, *others]
+
+        def by_name(function: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda *args: function(**dict(zip(names, args, strict=True)), **held)
+
+        numbers = [
+            name
+            for name, value in zip(carried, given, strict=False)
+            if not isinstance(value, torch.Tensor)
+        ]
+        test, body = map(by_name, call.loop(carried, numbers))
+        with self.tracer._evaluating():
+            graphs = data_loops.graphs_of(
+                test, body, tensors[: len(carried)], tensors[len(carried) :]
+            )
+        if graphs is None:
+            return None
+        first = [
+            value if isinstance(value := values[name], fx.Proxy) else tensor
+            for name, tensor in zip(carried, tensors, strict=False)
+        ]
+        results = self.tracer.call_loop(
+            call.title, graphs, tuple(first), tuple(values[each] for each in others)
+        )
+        self._has_loops = True
+        return tuple(results[carried.index(each)] for each in call.gives)
 
     def _call_part(
         self,

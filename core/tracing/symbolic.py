@@ -695,6 +695,26 @@ class _SplitTracer(_Tracer):
         made |= {index: proxy[number] for number, index in enumerate(outputs)}
         return unflattened([made[index] for index in range(len(leaves))], spec)
 
+    def call_loop(
+        self,
+        title: str,
+        graphs: Sequence[fx.GraphModule],
+        carried: tuple[Any, ...],
+        others: tuple[Any, ...],
+    ) -> list[fx.Proxy]:
+        """Add a loop of a test and a body to the graph; return the values after it."""
+        held = []
+        for part, graph in zip(("test", "body"), graphs, strict=True):
+            names = (
+                f"{title}_{part}" + (f"_{number}" if number else "") for number in itertools.count()
+            )
+            name = next(each for each in names if not hasattr(self.root, each))
+            vars(self.root)[name] = graph
+            held.append(self.create_proxy("get_attr", name, (), {}))
+        loop = torch.ops.higher_order.while_loop
+        made = self.create_proxy("call_function", loop, (*held, carried, others), {})
+        return [made[index] for index in range(len(carried))]
+
     def _values_of_all(self, nodes: Any) -> Iterator[tuple[Any, Sizes]]:
         """Yield the values of a nest of nodes for each of the inputs, with their named sizes."""
         read: list[fx.Node] = []

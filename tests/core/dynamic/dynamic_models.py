@@ -96,7 +96,7 @@ class Iterated(nn.Module):
         def goes_on(x: torch.Tensor) -> torch.Tensor:
             return x.abs().sum() > 1
 
-        return while_loop(goes_on, lambda x: (x * 0.7,), (x,))[0]
+        return while_loop(goes_on, lambda x: (x * 0.7,), (x,))[0] + 1
 
 
 class Projected(nn.Module):

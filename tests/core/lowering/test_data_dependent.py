@@ -157,6 +157,36 @@ def halved(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def shortened(x: torch.Tensor) -> torch.Tensor:
+    while x.norm() > 1:
+        x = x[1:]
+    return x
+
+
+class Pondering(nn.Module):
+    """Steps until all rows have halted, with a number and a variable of each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(4, 4)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        state, halted, steps = torch.zeros_like(x), x.new_zeros(len(x)), 0
+        while steps < 6 and not (halted > 0.9).all() and float(x.abs().sum()) > 0:
+            state = self.cell(x, state)
+            share = torch.sigmoid(state.sum(-1)) * (1 - halted)
+            halted = halted + share
+            steps += 1
+        return state + 1, halted
+
+
+def added_in_place(x: torch.Tensor) -> torch.Tensor:
+    y = first = x * 2
+    while y.sum() < 9:
+        y += 1
+    return first + y
+
+
 def kept(x: torch.Tensor) -> torch.Tensor:
     rows = []
     order = x.sum(-1).argsort()
@@ -346,7 +376,10 @@ def halving(most: int) -> type[nn.Module]:
         pytest.param(Skipping(), 5, 1, id="experts that are skipped"),
         pytest.param(Masked(), 20, 4, id="writes by masks"),
         pytest.param(Leaving(), 10, 3, id="early exit"),
-        pytest.param(Calls(halved), 0, 1, id="while"),
+        pytest.param(Calls(halved), 1, 0, id="while"),
+        pytest.param(Calls(shortened), 0, 1, id="while of any size"),
+        pytest.param(Pondering(), 2, 0, id="while with a number"),
+        pytest.param(Calls(added_in_place), 2, 1, id="while in place"),
         pytest.param(Calls(kept), 2, 3, id="a list of rows"),
         pytest.param(Calls(by_sign), 2, 1, id="branch"),
         pytest.param(Calls(scattered), 6, 3, id="nonzero"),
@@ -513,10 +546,10 @@ def test_nodes_do_not_run_again_however_often_a_model_is_split(
 
 
 def test_the_reason_and_the_line_of_what_runs_in_torch_are_named() -> None:
-    model = Calls(halved)
+    model = Calls(shortened)
     traced = trace(model.eval(), (torch.randn(5, 4),), "auto")
     result = lower(traced, [("x", (5, 4), "float32")], "high-level")
-    line = inspect.getsourcelines(halved)[1] + 1
+    line = inspect.getsourcelines(shortened)[1] + 1
     (note,) = [each for each in result.notes if "runs in torch" in each.text]
     assert note.where == f"{__file__}:{line}"
     assert "a condition depends on a tensor" in note.text
