@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -73,6 +73,23 @@ def none(value: Any) -> Any:
     return found.logical_not() if isinstance(found, torch.Tensor) else not found
 
 
+def chosen(
+    flag: Any, then: Mapping[str, Any], other: Mapping[str, Any], names: Sequence[str]
+) -> tuple[Any, ...]:
+    """Return each of some variables as it is after one way or the other."""
+
+    def choice(one: Any, two: Any) -> Any:
+        if one is two or one is None or two is None:
+            return two if one is None else one
+        if not isinstance(flag, torch.Tensor):
+            return one if flag else two
+        kinds = [each for each in (one, two) if isinstance(each, torch.Tensor)]
+        dtype = kinds[0].dtype if kinds else None
+        return torch.where(flag, *(torch.as_tensor(each, dtype=dtype) for each in (one, two)))
+
+    return tuple(choice(then.get(each), other.get(each)) for each in names)
+
+
 def number(value: Any) -> Any:
     """Return a tensor of one element as a number of Python's precision, still a tensor."""
     if not isinstance(value, torch.Tensor):
@@ -88,6 +105,18 @@ def as_carried(value: Any) -> torch.Tensor | None:
         dtype = torch.float64 if isinstance(value, float) else None
         return torch.tensor(value, dtype=dtype)
     return None
+
+
+def results_of(body: Steps, given: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
+    """Return zeros like what a step gives; ``None`` if it fails or gives anything but tensors."""
+    with torch.no_grad():
+        try:
+            results = body(*(each.detach().clone() for each in given))
+        except Exception:  # of a model's own code, or of any operator
+            return None
+    if not all(isinstance(each, torch.Tensor) for each in results):
+        return None
+    return [torch.zeros_like(each) for each in results]
 
 
 def graphs_of(

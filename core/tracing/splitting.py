@@ -19,6 +19,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Literal, cast
@@ -868,6 +869,99 @@ class Function:
         return code_called(compile(module, self.original.co_filename, "exec"), name)
 
 
+@dataclass(frozen=True)
+class _Loop:
+    """A loop as ``while`` without ``break``.
+
+    `own`: variables that it has beside those of the statement, with their values before it.
+    `stop`: the number of steps of one over a range, which is another such variable.
+    """
+
+    test: ast.expr
+    body: Sequence[ast.stmt]
+    own: Mapping[str, bool | int]
+    stop: ast.expr | None = None
+
+
+_COUNT, _STOP = "__lowerscope_count__", "__lowerscope_stop__"
+_GOES_ON = "__lowerscope_goes_on__"
+
+
+def _loop_of(loop: ast.stmt) -> _Loop | None:
+    """Return a loop that only sets variables, over a range or while something holds."""
+    if not isinstance(loop, ast.While | ast.For) or loop.orelse:
+        return None
+    own: dict[str, bool | int] = {}
+    stop = None
+    if isinstance(loop, ast.While):
+        test, body = loop.test, loop.body
+    else:
+        stop = _count_of(loop)
+        if stop is None:
+            return None
+        test = ast.Compare(load(_COUNT), [ast.Lt()], [load(_STOP)])
+        plus_one = ast.BinOp(load(_COUNT), ast.Add(), ast.Constant(1))
+        counted = [ast.Assign([loop.target], load(_COUNT)), assigned([_COUNT], plus_one)]
+        body, own = [*counted, *loop.body], {_COUNT: 0, _STOP: 0}
+    ends = [each for each in body if isinstance(each, ast.If) and _is_break(each)]
+    if len(ends) == 1:
+        body, own[_GOES_ON] = _without_break(body, ends[0]), True
+        test = ast.BoolOp(ast.And(), [load(_GOES_ON), test])
+    nodes = [node for each in (ast.Expr(test), *body) for node in ast.walk(each)]
+    jumps = (ast.Break, ast.Continue, ast.Return, ast.Raise, ast.Delete, ast.Yield, ast.Await)
+    stores = any(
+        isinstance(each, ast.Attribute | ast.Subscript) and not isinstance(each.ctx, ast.Load)
+        for each in nodes
+    )
+    if stores or any(isinstance(each, jumps) for each in nodes):
+        return None
+    return _Loop(test, body, own, stop)
+
+
+def _count_of(loop: ast.For) -> ast.expr | None:
+    """Return how many steps a loop over a range from 0 has; ``None`` for other loops."""
+    given = loop.iter
+    is_range = (
+        isinstance(given, ast.Call)
+        and isinstance(given.func, ast.Name)
+        and given.func.id == "range"
+        and len(given.args) == 1
+        and isinstance(loop.target, ast.Name)
+    )
+    return given.args[0] if is_range else None
+
+
+def _is_break(statement: ast.If) -> bool:
+    return isinstance(statement.body[-1], ast.Break) and not statement.orelse
+
+
+def _without_break(body: Sequence[ast.stmt], end: ast.If) -> list[ast.stmt]:
+    """Return the body of a loop with both what comes before a ``break`` and after it computed, and
+    the results selected."""
+    place = list(body).index(end)
+    last, rest = end.body[:-1], list(body[place + 1 :])
+    names = sorted(names_written(last) | names_written(rest))
+    texts = ast.Tuple([ast.Constant(each) for each in names], ast.Load())
+    flag, before, after = (f"__lowerscope_{name}__" for name in ("flag", "before", "after"))
+    made = [
+        *body[:place],
+        assigned([flag], hooked_loop("truth", [end.test])),
+        assigned([_GOES_ON], hooked_loop("none", [load(flag)])),
+    ]
+    if not names:
+        return made
+    chosen = hooked_loop("chosen", [load(flag), load(after), local_values(), texts])
+    return [
+        *made,
+        assigned([before], local_values()),
+        *last,
+        assigned([after], local_values()),
+        assigned(names, hooked("take", [load(before), texts]), nest=True),
+        *rest,
+        assigned(names, chosen, nest=True),
+    ]
+
+
 class _Call:
     """The statements of one place as a function."""
 
@@ -899,36 +993,33 @@ class _Call:
         return not self.is_tail and not self.gives and all(map(only_checks, self.body))
 
     @property
-    def carried(self) -> list[str] | None:
-        """The variables that a loop changes, if it is one that only sets variables."""
-        loop = self.body[0]
+    def loop(self) -> _Loop | None:
+        """The statements as a loop that only sets variables; ``None`` if they are none."""
         if len(self.body) > 1 or self.is_tail or self.changed or self.filled:
             return None
-        if not isinstance(loop, ast.While) or loop.orelse:
-            return None
-        if jumps_out(loop, ast.Return, ast.Raise) or any(
-            isinstance(each, ast.Break | ast.Continue | ast.Attribute | ast.Subscript | ast.Delete)
-            and not isinstance(getattr(each, "ctx", None), ast.Load)
-            for each in ast.walk(loop)
-        ):
-            return None
-        return sorted(names_written(loop.body) & {*self.reads})
+        return _loop_of(self.body[0])
 
-    def loop(
-        self, carried: Sequence[str], numbers: Collection[str]
+    def value(self, expression: ast.expr, values: Mapping[str, Any]) -> Any:
+        """Return the value of an expression of the variables that the statements read."""
+        function = self._function([ast.Return(copy.deepcopy(expression))])
+        return function(**{each: values[each] for each in self.reads})
+
+    def steps(
+        self, loop: _Loop, carried: Sequence[str], numbers: Collection[str]
     ) -> tuple[Callable[..., Any], Callable[..., Any]]:
         """Return the test and the body of a loop as functions of the variables that it reads.
 
         `carried`: the variables of which the body returns the values. `numbers`: those of them that
             are numbers before the loop.
         """
-        loop = copy.deepcopy(self.body[0])
-        assert isinstance(loop, ast.While)
         rewriting = data_loops.AsTensors(hooked_loop, numbers)
-        test = rewriting.visit(loop.test)
-        body = [rewriting.visit(each) for each in loop.body]
+        test = rewriting.visit(copy.deepcopy(loop.test))
+        body = [rewriting.visit(each) for each in copy.deepcopy(loop.body)]
         values = ast.Tuple([load(each) for each in carried], ast.Load())
-        return self._function([ast.Return(test)]), self._function([*body, ast.Return(values)])
+        return (
+            self._function([ast.Return(test)], [*loop.own]),
+            self._function([*body, ast.Return(values)], [*loop.own]),
+        )
 
     def function(self) -> Callable[..., Any]:
         if self._made is None:
@@ -942,14 +1033,16 @@ class _Call:
             self._made = self._function(body)
         return self._made
 
-    def _function(self, body: list[ast.stmt]) -> Callable[..., Any]:
-        """Return statements as a function of the variables that those of the call read."""
+    def _function(self, body: list[ast.stmt], own: Sequence[str] = ()) -> Callable[..., Any]:
+        """Return statements as a function of the variables that those of the call read.
+
+        `own`: others that they read.
+        """
         made = ast.parse(f"def {_PART}(): pass").body[0]
         assert isinstance(made, ast.FunctionDef)
         made.body = body
-        made.args = ast.arguments(
-            [], [ast.arg(each) for each in self.reads], None, [], [], None, []
-        )
+        names = [ast.arg(each) for each in (*self.reads, *own)]
+        made.args = ast.arguments([], names, None, [], [], None, [])
         for each in made.body:
             locate(each, self.body[0])
         owner = self._owner
@@ -1253,10 +1346,18 @@ class Split:
         """Return what a loop gives as ``torch.while_loop``; ``None`` if it runs in torch."""
         if not self._traces_loops or self.named is not None:
             return None
-        # What has no value before is set in each step before it is read.
-        carried = [each for each in call.carried or () if values[each] is not None]
-        if not carried:
+        loop = call.loop
+        if loop is None:
             return None
+        own = dict(loop.own)
+        if loop.stop is not None:
+            own[_STOP] = call.value(loop.stop, values)
+            if type(own[_STOP]) is not int:
+                return None
+        values = {**values, **own}
+        # What has no value before is set in each step before it is read.
+        written = names_written(loop.body) & values.keys()
+        carried = sorted(each for each in written if values[each] is not None)
         proxies = [each for each, value in values.items() if isinstance(value, fx.Proxy)]
         others = [each for each in proxies if each not in carried]
         held = {each: value for each, value in values.items() if each not in (*carried, *others)}
@@ -1275,8 +1376,6 @@ class Split:
             for name, value in zip((*carried, *others), given, strict=True)
         ):
             return None
-        if not {*call.gives} <= {*carried}:
-            return None
         names = [*carried, *others]
 
         def by_name(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -1287,7 +1386,15 @@ class Split:
             for name, value in zip(carried, given, strict=False)
             if not isinstance(value, torch.Tensor)
         ]
-        test, body = map(by_name, call.loop(carried, numbers))
+        missing = [each for each in call.gives if each not in carried]
+        if missing:
+            # Python sets these in the first step.
+            _test, body = call.steps(loop, missing, numbers)
+            with self.tracer._evaluating():
+                found = data_loops.results_of(by_name(body), tensors)
+            zeros = {} if found is None else dict(zip(missing, found, strict=True))
+            return self._looped(call, {**values, **zeros}) if zeros else None
+        test, body = map(by_name, call.steps(loop, carried, numbers))
         with self.tracer._evaluating():
             graphs = data_loops.graphs_of(
                 test, body, tensors[: len(carried)], tensors[len(carried) :]

@@ -180,6 +180,26 @@ class Pondering(nn.Module):
         return state + 1, halted
 
 
+def iterated_until(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y, last = x[0], torch.zeros(())
+    while True:
+        z = y @ x.t() @ x
+        size = z.norm() + 1
+        if (size - last).abs() < 1e-3 * size or size > 1e9:
+            last = size * 2
+            break
+        y, last = z / size, size
+    return y, last, z
+
+
+def stopped_early(x: torch.Tensor) -> torch.Tensor:
+    for place in range(x.shape[0]):
+        if x.abs().max() < 1.5:
+            break
+        x = x / (2 + 0 * place)
+    return x + 1
+
+
 def added_in_place(x: torch.Tensor) -> torch.Tensor:
     y = first = x * 2
     while y.sum() < 9:
@@ -379,6 +399,8 @@ def halving(most: int) -> type[nn.Module]:
         pytest.param(Calls(halved), 1, 0, id="while"),
         pytest.param(Calls(shortened), 0, 1, id="while of any size"),
         pytest.param(Pondering(), 2, 0, id="while with a number"),
+        pytest.param(Calls(iterated_until), 2, 0, id="while True"),
+        pytest.param(Calls(stopped_early), 1, 0, id="for with break"),
         pytest.param(Calls(added_in_place), 2, 1, id="while in place"),
         pytest.param(Calls(kept), 2, 3, id="a list of rows"),
         pytest.param(Calls(by_sign), 2, 1, id="branch"),
