@@ -627,6 +627,19 @@ def test_a_loop_of_data_goes_through_the_preset(bench: Any, strategy: str) -> No
         torch.testing.assert_close(ours, theirs)
 
 
+def seeded(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    generator = torch.Generator().manual_seed(7)
+    noise = torch.randn(x.shape, generator=generator)
+    places = torch.randperm(4, generator=generator)
+    drawn = torch.bernoulli(torch.sigmoid(x), generator=generator)
+    return x + noise, x[:, places], drawn + torch.rand(4, generator=generator)
+
+
+def test_a_generator_that_is_made_in_a_call_draws_the_same_in_each() -> None:
+    x = torch.randn(5, 4)
+    check(Calls(seeded), (x,), (x,), (-x,), (x + 1,), lowered=2, tracer="export")
+
+
 class Packed(nn.Module):
     """A recurrent layer on sequences of several lengths."""
 
