@@ -133,7 +133,9 @@ def graphs_of(
     given = [each.detach().clone() for each in (*carried, *others)]
 
     def traced(function: Steps) -> fx.GraphModule:
-        tracer = make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)
+        tracer = make_fx(
+            function, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True
+        )
         made: fx.GraphModule = tracer(*given)
         own = [getattr(made, str(each.target)) for each in made.graph.find_nodes(op="get_attr")]
         read = [each for each in (*given, *own) if isinstance(each, torch.Tensor)]

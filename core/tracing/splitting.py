@@ -1344,9 +1344,7 @@ class Split:
 
     def _looped(self, call: _Call, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
         """Return what a loop gives as ``torch.while_loop``; ``None`` if it runs in torch."""
-        if not self._traces_loops or self.named is not None:
-            return None
-        loop = call.loop
+        loop = call.loop if self._traces_loops else None
         if loop is None:
             return None
         own = dict(loop.own)
@@ -1395,11 +1393,17 @@ class Split:
             zeros = {} if found is None else dict(zip(missing, found, strict=True))
             return self._looped(call, {**values, **zeros}) if zeros else None
         test, body = map(by_name, call.steps(loop, carried, numbers))
+        at_sizes = [tensors] if self.named is None else self._at_sizes(values, names, tensors)
         with self.tracer._evaluating():
-            graphs = data_loops.graphs_of(
-                test, body, tensors[: len(carried)], tensors[len(carried) :]
+            graphs, *others_of = (
+                data_loops.graphs_of(test, body, each[: len(carried)], each[len(carried) :])
+                for each in at_sizes
             )
-        if graphs is None:
+        if graphs is None or any(
+            other is None
+            or any(one.code != two.code for one, two in zip(graphs, other, strict=True))
+            for other in others_of
+        ):
             return None
         first = [
             value if isinstance(value := values[name], fx.Proxy) else tensor
@@ -1410,6 +1414,21 @@ class Split:
         )
         self._has_loops = True
         return tuple(results[carried.index(each)] for each in call.gives)
+
+    def _at_sizes(
+        self, values: Mapping[str, Any], names: Sequence[str], own: Sequence[torch.Tensor]
+    ) -> list[list[torch.Tensor]]:
+        """Return the values of variables, of which `own` are those for the example inputs, at some
+        sizes of named dimensions."""
+        proxies = {each: values[each].node for each in names if isinstance(values[each], fx.Proxy)}
+        found: dict[Any, list[torch.Tensor]] = {}
+        for each, at in self.tracer._values_of_all(tuple(proxies.values())):
+            known = dict(zip(proxies, each, strict=True))
+            found.setdefault(
+                tuple(at.items()),
+                [known.get(name, value) for name, value in zip(names, own, strict=True)],
+            )
+        return list(found.values())
 
     def _call_part(
         self,

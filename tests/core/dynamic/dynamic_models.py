@@ -99,6 +99,34 @@ class Iterated(nn.Module):
         return while_loop(goes_on, lambda x: (x * 0.7,), (x,))[0] + 1
 
 
+class Settling(nn.Module):
+    """A Python loop until the values settle, with a number and a break."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y, count = torch.zeros_like(x), 0
+        while count < 9:
+            z = torch.tanh(self.layer(y) + x) / 2
+            if (z - y).abs().amax() < 1e-2:
+                break
+            y = z
+            count += 1
+        return y + x
+
+
+class LastRows(nn.Module):
+    """The last of an axis of any size, set in place."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        y[-1] = 1
+        y[:, -2] = x[:, 0]
+        return y + 1
+
+
 class Projected(nn.Module):
     """A recurrent layer that no rule covers as a whole."""
 

@@ -159,6 +159,8 @@ def test_checks_of_sizes_that_depend_on_data_stay(pipeline: Pipeline, recipe_of:
         ("Recurrent", "x=batch,length,6:float32"),
         ("Stacked", "x=batch,length,6:float32"),
         ("Iterated", "x=batch,length,6:float32"),
+        ("Settling", "x=batch,length,6:float32"),
+        ("LastRows", "x=batch,length,6:float32"),
         ("Cells", "x=batch,3,6:float32"),
         ("Attends", "x=batch,length,6:float32"),
         ("Translates", "x=batch,length,6:float32"),
@@ -168,7 +170,7 @@ def test_checks_of_sizes_that_depend_on_data_stay(pipeline: Pipeline, recipe_of:
 def test_layers_are_lowered_for_named_sizes(
     pipeline: Pipeline, recipe_of: RecipeOf, run: Run, entry: str, given: str
 ) -> None:
-    first = 1 if entry in ("Recurrent", "Stacked", "Iterated") else 3
+    first = 1 if entry in ("Recurrent", "Stacked", "Iterated", "Settling") else 3
     dims = ("batch=1..9", f"length={first}..7")
     sizes = ("batch=4,1,9", f"length=4,{first},7")
     count = 1 + ("length" in given)
