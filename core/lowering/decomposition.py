@@ -608,10 +608,11 @@ class Parts:
         given, builder = [*carried, *others], self._builder
         if not all(map(is_tensor, given)):
             raise Refused(_("it carries values that are not tensors"))
-        names = [each.name for each in (*node.args[2], *node.args[3])]  # type: ignore[union-attr]
+        read: Any = node.args[2:]
+        names = [each.name for group in read for each in group]
 
         def lowered(
-            graph: fx.GraphModule, values: Sequence[Value]
+            graph: fx.GraphModule, values: list[Value]
         ) -> tuple[Value, tuple[PartLowering, ...], list[Any]]:
             args = tuple(map(Argument, range(len(values))))
             bound = BoundCall((node.name, id(graph)), lambda: graph, args, {}, values, [], False)
@@ -620,14 +621,14 @@ class Parts:
         flag, _parts, bindings = lowered(condition, given)
         # Constants are those of every function.
         constant = [False] * len(carried) + [isinstance(each, ir.GenericConst) for each in others]
-        read = [
+        taken = [
             each if is_constant else relax.Var(name, each.ty)
             for name, each, is_constant in zip(names, given, constant, strict=True)
         ]
-        results, parts, of_body = lowered(body, read)
-        following, more, of_condition = lowered(condition, [*results, *read[len(carried) :]])
+        results, parts, of_body = lowered(body, taken)
+        following, more, of_condition = lowered(condition, [*results, *taken[len(carried) :]])
         variables = [
-            each for each, is_constant in zip(read, constant, strict=True) if not is_constant
+            each for each, is_constant in zip(taken, constant, strict=True) if not is_constant
         ]
         step = Step(variables, len(carried), [*of_body, *of_condition], [following, *results])
         loop = add_loop(builder, node.name, step)

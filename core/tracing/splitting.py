@@ -921,14 +921,10 @@ def _loop_of(loop: ast.stmt) -> _Loop | None:
 def _count_of(loop: ast.For) -> ast.expr | None:
     """Return how many steps a loop over a range from 0 has; ``None`` for other loops."""
     given = loop.iter
-    is_range = (
-        isinstance(given, ast.Call)
-        and isinstance(given.func, ast.Name)
-        and given.func.id == "range"
-        and len(given.args) == 1
-        and isinstance(loop.target, ast.Name)
-    )
-    return given.args[0] if is_range else None
+    if not isinstance(given, ast.Call) or not isinstance(loop.target, ast.Name):
+        return None
+    is_range = isinstance(given.func, ast.Name) and given.func.id == "range"
+    return given.args[0] if is_range and len(given.args) == 1 else None
 
 
 def _is_break(statement: ast.If) -> bool:
@@ -1367,8 +1363,8 @@ class Split:
             return self.tracer.value_of(value.node) if isinstance(value, fx.Proxy) else value
 
         given = [known(each) for each in (*carried, *others)]
-        tensors = [data_loops.as_carried(each) for each in given]
-        if any(each is None for each in tensors) or any(
+        tensors = [each for each in map(data_loops.as_carried, given) if each is not None]
+        if len(tensors) < len(given) or any(
             # A number stays one for the statements after the loop.
             not isinstance(value, torch.Tensor) and (name in proxies or name in call.gives)
             for name, value in zip((*carried, *others), given, strict=True)

@@ -451,6 +451,8 @@ class _Tracer(fx.Tracer):
     def call_module(self, m: Any, forward: Any, args: Any, kwargs: Any) -> Any:
         if self._evaluates:
             return forward(*args, **kwargs)
+        if isinstance(m, torch.jit.ScriptModule):
+            raise CannotFollow(_compiled(m))
         return super().call_module(m, forward, args, kwargs)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: Any) -> Any:
@@ -622,6 +624,8 @@ class _SplitTracer(_Tracer):
 
     def call_module(self, m: Any, forward: Any, args: Any, kwargs: Any) -> Any:
         reason = None if self._evaluates else self._split.whole(m)
+        if isinstance(m, torch.jit.ScriptModule) and not self._evaluates:
+            reason = _compiled(m)
         if reason is None:
             return super().call_module(m, forward, args, kwargs)
         inputs: list[Any] = [args, kwargs]
@@ -631,7 +635,8 @@ class _SplitTracer(_Tracer):
             if isinstance(structure, Nest):
                 inputs[index], objects[name] = leaves, structure
         part = self._split.part_of(m, reason, objects)
-        return self.call_part(part, type(m).__name__.lower(), tuple(inputs))
+        title = getattr(m, "original_name", type(m).__name__).lower()
+        return self.call_part(part, title, tuple(inputs))
 
     def root_call(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         if self._split.whole(self.root) is None:
@@ -712,7 +717,7 @@ class _SplitTracer(_Tracer):
             vars(self.root)[name] = graph
             held.append(self.create_proxy("get_attr", name, (), {}))
         loop = torch.ops.higher_order.while_loop
-        made = self.create_proxy("call_function", loop, (*held, carried, others), {})
+        made: Any = self.create_proxy("call_function", loop, (*held, carried, others), {})
         return [made[index] for index in range(len(carried))]
 
     def _values_of_all(self, nodes: Any) -> Iterator[tuple[Any, Sizes]]:
@@ -726,6 +731,10 @@ class _SplitTracer(_Tracer):
         for number, inputs in enumerate((self._values, *self._others) if read else [self._values]):
             values = {node: _cloned(each[number]) for node, each in found.items()}
             yield _mutable(fx.node.map_arg(nodes, values.__getitem__)), inputs.sizes
+
+
+def _compiled(module: torch.jit.ScriptModule) -> str:
+    return _("torch.jit has compiled {name}", name=module.original_name)
 
 
 def _kept(result: Any) -> Any:
