@@ -24,6 +24,7 @@ from lowerscope.core.lowering.built_in import (
     attribute,
     check_read_members,
     compute,
+    float_of_sizes,
     has_tensor,
     is_python,
     reads_member,
@@ -283,6 +284,9 @@ class _Translation:
         self._dimensions = Dimensions(ranges)
         self._builder = NodeBuilder(te=strategy == "te", dimensions=self._dimensions)
         self._env: dict[fx.Node, Value] = {}
+        # Of a number that depends on sizes, which is a tensor here.
+        wide = any(each.dtype == "float64" for each in traced.values.values())
+        self._float = "float64" if wide else "float32"
         self._named = {node.name: node for node in traced.graph_module.graph.nodes}
         self._modules = dict(traced.graph_module.named_modules(remove_duplicate=False))
         self._choices = Choices(strategy, overrides, traced.modules, self._modules)
@@ -397,6 +401,10 @@ class _Translation:
             absent = unknown_among(node, args, kwargs, self._dimensions)
             if absent is not None:
                 return absent
+        if info.text in ("float", "SymFloat") and not kwargs:
+            found = float_of_sizes(self._builder, node, args, self._float)
+            if found is not None:
+                return found
         if not has_tensor((args, kwargs)) and is_python(node):
             self._now.note_rule("python", "compute", compute)
             return compute(node, args, kwargs, self._dimensions)

@@ -127,6 +127,15 @@ class LastRows(nn.Module):
         return y + 1
 
 
+class Shares(nn.Module):
+    """Floats that Python computes of sizes."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        share = 1.0 / x.shape[1]
+        found = torch.softmax(x @ x.mT / x.shape[1] ** 0.5, -1)
+        return x.sum(1) * share, found * torch.full((x.shape[1],), share + 1), x.mean() * share
+
+
 class Projected(nn.Module):
     """A recurrent layer that no rule covers as a whole."""
 
