@@ -45,6 +45,7 @@ from lowerscope.core.lowering.values import (
     size_of,
     size_text,
     torch_dtype,
+    variables_in_sums,
 )
 from lowerscope.core.lowering.while_loops import Step, add_loop, call_loop
 from lowerscope.core.model.formatting import shape_text
@@ -630,9 +631,14 @@ class Parts:
         variables = [
             each for each, is_constant in zip(taken, constant, strict=True) if not is_constant
         ]
+        used = [each for each, is_constant in zip(given, constant, strict=True) if not is_constant]
+        hidden = variables_in_sums([size for each in used for size in shape_of(each)])
+        if hidden:
+            # A function knows a size that it is given by itself.
+            used.append(relax.ShapeExpr(hidden))
+            variables.append(relax.Var("sizes", relax.ShapeType(values=hidden)))
         step = Step(variables, len(carried), [*of_body, *of_condition], [following, *results])
         loop = add_loop(builder, node.name, step)
-        used = [each for each, is_constant in zip(given, constant, strict=True) if not is_constant]
         whole = builder.emit(call_loop(loop, flag, used))
         value = tuple(builder.emit(whole[index]) for index in range(len(carried)))
         last, _emitted = builder.end_node()
