@@ -167,7 +167,8 @@ def test_every_node_has_the_source_of_its_rule_and_the_steps_of_emit_te(
 
 def test_sources_of_a_rule_of_the_users_and_of_parts(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(
-        "import torch\n\nmodel = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.LSTM(3, 4))\n"
+        "import torch\nfrom torch import nn\n\n"
+        "model = nn.Sequential(nn.ReLU(), nn.LSTM(3, 4, proj_size=2))\n"
         "example_inputs = (torch.ones(2, 3),)\n"
     )
     rules = tmp_path / "my_rules.py"
