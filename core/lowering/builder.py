@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import torch
@@ -112,6 +113,7 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
     `te`: whether an emitted relax operator is replaced by its legalisation, a ``call_tir`` of a new
         PrimFunc; otherwise it is emitted unchanged. May change from node to node.
     `not_legalised`: names of operators that stayed although `te` was set.
+    `functions`: the Relax functions that ``main`` calls.
     """
 
     def __init__(self, te: bool, dimensions: Dimensions) -> None:
@@ -120,6 +122,7 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         self.dimensions = dimensions
         self.constants = Constants()
         self.not_legalised: set[str] = set()
+        self.functions: dict[ir.GlobalVar, relax.Function] = {}
         # Keyed by the hash of a call, which is its address: comparing TVM's expressions gives
         # expressions.
         self._te_calls: dict[int, TeCall] = {}
@@ -180,6 +183,12 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
             self._func._blocks.append(relax.DataflowBlock(bindings))
         self._begin_binding_block()
         self.emit_func_output(output)
+
+    def unused_name(self, name: str) -> str:
+        """Return a name that no function has yet."""
+        known = {str(each.name_hint) for each in (*self.get().get_global_vars(), *self.functions)}
+        names = (f"{name}_{number}" if number else name for number in count())
+        return next(each for each in names if each not in known)
 
     def abandon(self) -> None:
         """Drop everything that was built, for a model with uncovered nodes."""
@@ -311,7 +320,7 @@ def without_unused(module: tvm.IRModule) -> tvm.IRModule:
         return module
     main = module["main"]
     bindings = [binding for block in main.body.blocks for binding in block.bindings]
-    used = {"main", *functions_of(bindings)}
+    used = {"main", *functions_of(bindings, dict(module.functions_items()))}
     if all(variable.name_hint in used for variable in module.get_global_vars()):
         return module
     functions = {
@@ -322,16 +331,38 @@ def without_unused(module: tvm.IRModule) -> tvm.IRModule:
     return tvm.IRModule(functions, attrs=module.attrs)
 
 
-def functions_of(bindings: list[Any]) -> tuple[str, ...]:
-    """Return the names of the PrimFuncs that `bindings` call, each once, in order."""
-    names: list[str] = []
-    for binding in bindings:
-        value = getattr(binding, "value", None)
-        # The called function is the first argument.
-        called = value.args[0] if isinstance(value, ir.Call) and len(value.args) else None
-        if isinstance(called, ir.GlobalVar):
-            names.append(called.name_hint)
-    return tuple(dict.fromkeys(names))
+def functions_of(
+    bindings: Sequence[Any], functions: Mapping[ir.GlobalVar, Any] | None = None
+) -> tuple[str, ...]:
+    """Return the names of the functions that `bindings` call, each once, in order.
+
+    `functions`: those by variable of which the Relax functions are followed.
+    """
+    found: dict[str, None] = {}
+    relaxed = {
+        str(variable.name_hint): each
+        for variable, each in (functions or {}).items()
+        if isinstance(each, relax.Function)
+    }
+    waiting = list(bindings)
+    while waiting:
+        value = getattr(waiting.pop(0), "value", None)
+        if isinstance(value, relax.If):
+            sides = (value.true_branch, value.false_branch)
+            waiting[:0] = [each for side in sides for each in _bindings_of(side)]
+        if not isinstance(value, ir.Call):
+            continue
+        # The called function is the first argument, or the operator itself.
+        for called in (value.op, *value.args[:1]):
+            if isinstance(called, ir.GlobalVar) and called.name_hint not in found:
+                found[str(called.name_hint)] = None
+                if called.name_hint in relaxed:
+                    waiting[:0] = _bindings_of(relaxed[str(called.name_hint)].body)
+    return tuple(found)
+
+
+def _bindings_of(body: Any) -> list[Any]:
+    return [binding for block in body.blocks for binding in block.bindings]
 
 
 def _is_zero(value: Value) -> bool:

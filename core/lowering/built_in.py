@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,8 +13,9 @@ from typing import Any, Literal
 import torch
 from torch import fx
 from tvm import ir, relax
+from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder, as_tensor, functions_of
+from lowerscope.core.lowering.builder import NodeBuilder, as_tensor, cast, functions_of
 from lowerscope.core.lowering.complex_numbers import rule_for
 from lowerscope.core.lowering.decomposition import (
     SAME_FOR_ALL,
@@ -33,8 +35,12 @@ from lowerscope.core.lowering.values import (
     EncodedTensor,
     UnknownDtype,
     Value,
+    dtype_of,
+    is_float,
     is_size,
+    is_tensor,
     leaves,
+    rank_of,
 )
 from lowerscope.core.model.problems import LowerscopeError, Problem, kind_of
 from lowerscope.core.model.recipe import Override, Strategy
@@ -107,6 +113,35 @@ def compute(
     if node.target is operator.getitem:
         return RULES[operator.getitem].lower(None, *args)
     return node.target(*args, **kwargs)
+
+
+def float_of_sizes(builder: NodeBuilder, node: fx.Node, args: Sequence[Any], dtype: str) -> Value:
+    """Return a float that Python computes of sizes as a tensor of rank 0; ``None`` for others."""
+    make = _OF_FLOATS.get(node.target)
+    known = (int, float)
+    if make is None or all(isinstance(each, known) for each in args):
+        return None
+    if not all(isinstance(each, known) or is_size(each) or _is_number(each) for each in args):
+        return None
+    found = builder.emit(make(*(cast(builder, each, "float64") for each in args)))
+    return cast(builder, found, dtype)
+
+
+def _is_number(value: Any) -> bool:
+    return is_tensor(value) and rank_of(value) == 0 and is_float(dtype_of(value))
+
+
+_OF_FLOATS: Mapping[Any, Callable[..., Any]] = {
+    operator.add: op.add,
+    operator.sub: op.subtract,
+    operator.mul: op.multiply,
+    operator.truediv: op.divide,
+    operator.pow: op.power,
+    math.sqrt: op.sqrt,
+    math.log: op.log,
+    math.exp: op.exp,
+}
+"""Python's functions of numbers by what computes them of tensors."""
 
 
 class Notes:
@@ -307,13 +342,14 @@ class Current:
         rebound: tuple[str, ...],
         *,
         is_random: bool,
+        functions: Mapping[Any, Any],
     ) -> NodeLowering:
         names = tuple(binding.var.name for binding in bindings)
-        functions = functions_of(bindings)
+        called = functions_of(bindings, functions)
         used = tuple(self.used)
         if not bindings or node.op == "output":
             return NodeLowering(
-                node.name, "", "", names, functions, used=used, value=value, rebound=rebound
+                node.name, "", "", names, called, used=used, value=value, rebound=rebound
             )
         in_torch = self.strategy == "library"
         return NodeLowering(
@@ -321,7 +357,7 @@ class Current:
             self.strategy,
             self._shown_rule(emitted),
             names,
-            functions,
+            called,
             reason=_("{cause}; runs in {engine}", cause=self.cause, engine=self.engine)
             if in_torch and self.cause
             else "",

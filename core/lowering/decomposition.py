@@ -45,7 +45,9 @@ from lowerscope.core.lowering.values import (
     size_of,
     size_text,
     torch_dtype,
+    variables_in_sums,
 )
+from lowerscope.core.lowering.while_loops import Step, add_loop, call_loop
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.texts import _
@@ -579,9 +581,11 @@ class Parts:
         builder.discard_node()
         kept, _other = builder.end_node()
         try:
-            bound = self._library.bind(node, args, kwargs)
-            graph_module = self._graph_of(bound)
-            value, parts, bindings = self._lower_all(node, graph_module, bound)
+            if node.target is torch.ops.higher_order.while_loop:
+                value, parts, bindings = self._lower_loop(node, *args)
+            else:
+                bound = self._library.bind(node, args, kwargs)
+                value, parts, bindings = self._lower_all(bound, _names_of(node, bound))
             value = checked(value)
             builder.restore([*kept, *bindings])
             return value, parts
@@ -592,6 +596,54 @@ class Parts:
             if isinstance(error, Refused):
                 raise
             raise Refused(last_line(error)) from error
+
+    def _lower_loop(
+        self,
+        node: fx.Node,
+        condition: fx.GraphModule,
+        body: fx.GraphModule,
+        carried: Sequence[Value],
+        others: Sequence[Value],
+    ) -> tuple[Value, tuple[PartLowering, ...], list[Any]]:
+        """Lower a loop to functions, and a call of the first."""
+        given, builder = [*carried, *others], self._builder
+        if not all(map(is_tensor, given)):
+            raise Refused(_("it carries values that are not tensors"))
+        read: Any = node.args[2:]
+        names = [each.name for group in read for each in group]
+
+        def lowered(
+            graph: fx.GraphModule, values: list[Value]
+        ) -> tuple[Value, tuple[PartLowering, ...], list[Any]]:
+            args = tuple(map(Argument, range(len(values))))
+            bound = BoundCall((node.name, id(graph)), lambda: graph, args, {}, values, [], False)
+            return self._lower_all(bound, names)
+
+        flag, _parts, bindings = lowered(condition, given)
+        # Constants are those of every function.
+        constant = [False] * len(carried) + [isinstance(each, ir.GenericConst) for each in others]
+        taken = [
+            each if is_constant else relax.Var(name, each.ty)
+            for name, each, is_constant in zip(names, given, constant, strict=True)
+        ]
+        results, parts, of_body = lowered(body, taken)
+        following, more, of_condition = lowered(condition, [*results, *taken[len(carried) :]])
+        variables = [
+            each for each, is_constant in zip(taken, constant, strict=True) if not is_constant
+        ]
+        used = [each for each, is_constant in zip(given, constant, strict=True) if not is_constant]
+        hidden = variables_in_sums([size for each in used for size in shape_of(each)])
+        if hidden:
+            # A function knows a size that it is given by itself.
+            used.append(relax.ShapeExpr(hidden))
+            variables.append(relax.Var("sizes", relax.ShapeType(values=hidden)))
+        step = Step(variables, len(carried), [*of_body, *of_condition], [following, *results])
+        loop = add_loop(builder, node.name, step)
+        whole = builder.emit(call_loop(loop, flag, used))
+        value = tuple(builder.emit(whole[index]) for index in range(len(carried)))
+        last, _emitted = builder.end_node()
+        inside = [replace(each, bindings=()) for each in (*parts, *more)]
+        return value, tuple(inside), [*bindings, *last]
 
     def _graph_of(self, bound: BoundCall) -> fx.GraphModule:
         """Return the decomposition of a call, cached for equal calls."""
@@ -616,13 +668,14 @@ class Parts:
         return graph_module
 
     def _lower_all(
-        self, node: fx.Node, graph_module: fx.GraphModule, call: BoundCall
+        self, call: BoundCall, titles: Sequence[str]
     ) -> tuple[Value, tuple[PartLowering, ...], list[Any]]:
+        graph_module = self._graph_of(call)
         env: dict[fx.Node, Value] = {}
         parts: list[PartLowering] = []
         bindings: list[Any] = []
         names: dict[fx.Node, str] = {}
-        inputs = zip(_names_of(node, call), call.tensors, strict=True)
+        inputs = zip(titles, call.tensors, strict=True)
         for part in graph_module.graph.nodes:
             if part.op == "placeholder":
                 names[part], env[part] = next(inputs)

@@ -165,7 +165,7 @@ def module_prefix(lowered: LoweredModel, graph: fx.Graph, count: int) -> tvm.IRM
     part = next(islice(_parts(lowered, graph), count, None))
     bindings = bindings[: part.bindings]
     whole = _function(main, bindings, part)
-    used = functions_of(bindings)
+    used = functions_of(bindings, dict(lowered.module.functions_items()))
     functions = {
         variable: function
         for variable, function in lowered.module.functions_items()

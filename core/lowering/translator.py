@@ -24,6 +24,7 @@ from lowerscope.core.lowering.built_in import (
     attribute,
     check_read_members,
     compute,
+    float_of_sizes,
     has_tensor,
     is_python,
     reads_member,
@@ -283,6 +284,9 @@ class _Translation:
         self._dimensions = Dimensions(ranges)
         self._builder = NodeBuilder(te=strategy == "te", dimensions=self._dimensions)
         self._env: dict[fx.Node, Value] = {}
+        # Of a number that depends on sizes, which is a tensor here.
+        wide = any(each.dtype == "float64" for each in traced.values.values())
+        self._float = "float64" if wide else "float32"
         self._named = {node.name: node for node in traced.graph_module.graph.nodes}
         self._modules = dict(traced.graph_module.named_modules(remove_duplicate=False))
         self._choices = Choices(strategy, overrides, traced.modules, self._modules)
@@ -336,7 +340,7 @@ class _Translation:
                 raise uncovered_error(self._uncovered, _("no lowering for {nodes}"), todo, code)
             builder.finish(bindings, output)
         self._begins(None)
-        module = without_unused(builder.get())
+        module = without_unused(_with(builder.get(), builder.functions))
         _check_provenance(module, nodes)
         calls = [node for node in self._named.values() if node.op.startswith("call")]
         self._notes.unused_rules(self._user_rules.without_node([self._callee(c) for c in calls]))
@@ -397,6 +401,10 @@ class _Translation:
             absent = unknown_among(node, args, kwargs, self._dimensions)
             if absent is not None:
                 return absent
+        if info.text in ("float", "SymFloat") and not kwargs:
+            found = float_of_sizes(self._builder, node, args, self._float)
+            if found is not None:
+                return found
         if not has_tensor((args, kwargs)) and is_python(node):
             self._now.note_rule("python", "compute", compute)
             return compute(node, args, kwargs, self._dimensions)
@@ -500,7 +508,14 @@ class _Translation:
             self._env.get(node),
             self._traced.mutations.get(node.name, ()),
             is_random=self._now.strategy == "library" and is_random(node, self._modules),
+            functions=self._builder.functions,
         )
+
+
+def _with(module: tvm.IRModule, functions: Mapping[Any, Any]) -> tvm.IRModule:
+    if not functions:
+        return module
+    return tvm.IRModule({**dict(module.functions_items()), **functions}, attrs=module.attrs)
 
 
 def _check_provenance(module: tvm.IRModule, nodes: Mapping[str, NodeLowering]) -> None:

@@ -262,7 +262,7 @@ class _Import:
         if node.op == "get_attr" and isinstance(value, tvm.ir.Var) and value in self._tensors:
             value = self._tensors[value][1]
         random = is_random(node, self._modules)
-        made = now.provenance(node, bound, emitted, value, (), is_random=random)
+        made = now.provenance(node, bound, emitted, value, (), is_random=random, functions={})
         return replace(made, random=random)
 
     def _uncovered(self, node: fx.Node, reason: str) -> Uncovered:

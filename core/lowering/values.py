@@ -359,6 +359,17 @@ def _variables_in(extent: Extent) -> Sequence[Any]:
     return found
 
 
+def variables_in_sums(extents: Iterable[Extent]) -> list[Any]:
+    """Return the variables of extents that are none of these extents by themselves."""
+    found: list[Any] = []
+    known = [each for each in extents if not isinstance(each, int)]
+    plain = [each for each in known if isinstance(each, tirx.Var)]
+    for each in (variable for extent in known for variable in _variables_in(extent)):
+        if not any(each.same_as(one) for one in (*plain, *found)):
+            found.append(each)
+    return found
+
+
 def size_text(size: Extent) -> str:
     """Return a size as an expression of names, as Python writes it.
 

@@ -28,6 +28,7 @@ from lowerscope.core.tracing.example_run import (
     may_fail,
     writes_statistics,
 )
+from lowerscope.core.tracing.seeded_draws import held_generators, with_seeded_draws
 from lowerscope.core.tracing.trace_errors import (
     NamedInputs,
     cannot_export,
@@ -63,12 +64,14 @@ def export(
 
     def exported(shapes: Any, dispatched: bool) -> torch.export.ExportedProgram:
         if not dispatched:
-            return torch.export.export(model, values, dynamic_shapes=shapes)
-        from torch.export._trace import _export  # its import takes seconds
+            program = torch.export.export(model, values, dynamic_shapes=shapes)
+        else:
+            from torch.export._trace import _export  # its import takes seconds
 
-        program: torch.export.ExportedProgram = _export(
-            model, values, dynamic_shapes=shapes, strict=False, pre_dispatch=False
-        )
+            program = _export(
+                model, values, dynamic_shapes=shapes, strict=False, pre_dispatch=False
+            )
+        program.graph_module.meta[_HELD] = held_generators(model)
         return program
 
     values = tuple(value.clone() for value in inputs)
@@ -454,7 +457,14 @@ def _operators_listed_once() -> Iterator[None]:
 def _module_of(program: torch.export.ExportedProgram) -> fx.GraphModule:
     graph_module = program.module(check_guards=False)
     assert isinstance(graph_module, fx.GraphModule)
+    held = program.graph_module.meta.get(_HELD)
+    if held is not None:
+        graph_module = with_seeded_draws(graph_module, held)
     return _unrolled(_with_both_branches(graph_module))
+
+
+_HELD = "held_generators"
+"""Key of the generators that an exported model keeps, in the metadata of its graph."""
 
 
 def drop_what_is_not_read(graph_module: fx.GraphModule, *, is_functional: bool) -> tuple[Note, ...]:

@@ -17,8 +17,9 @@ import linecache
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Literal, cast
@@ -33,6 +34,7 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.opened_model import version_of
 from lowerscope.core.sources.pytree import Nest, flattened, leaves, plain, unflattened
+from lowerscope.core.tracing import data_loops
 from lowerscope.core.tracing.example_run import NESTED, may_fail, may_write, memory_of
 from lowerscope.core.tracing.fidelity import apart_from, unchanged
 from lowerscope.core.tracing.trace_errors import (
@@ -321,6 +323,11 @@ def local_values() -> ast.expr:
 
 def hooked(name: str, args: list[ast.expr]) -> ast.Call:
     return ast.Call(ast.Attribute(load(HOOK), name, ast.Load()), args, [])
+
+
+def hooked_loop(name: str, args: list[ast.expr]) -> ast.Call:
+    loops = ast.Attribute(load(HOOK), "loops", ast.Load())
+    return ast.Call(ast.Attribute(loops, name, ast.Load()), args, [])
 
 
 def assigned(names: Sequence[str], value: ast.expr, *, nest: bool = False) -> ast.stmt:
@@ -867,6 +874,95 @@ class Function:
         return code_called(compile(module, self.original.co_filename, "exec"), name)
 
 
+@dataclass(frozen=True)
+class _Loop:
+    """A loop as ``while`` without ``break``.
+
+    `own`: variables that it has beside those of the statement, with their values before it.
+    `stop`: the number of steps of one over a range, which is another such variable.
+    """
+
+    test: ast.expr
+    body: Sequence[ast.stmt]
+    own: Mapping[str, bool | int]
+    stop: ast.expr | None = None
+
+
+_COUNT, _STOP = "__lowerscope_count__", "__lowerscope_stop__"
+_GOES_ON = "__lowerscope_goes_on__"
+
+
+def _loop_of(loop: ast.stmt) -> _Loop | None:
+    """Return a loop that only sets variables, over a range or while something holds."""
+    if not isinstance(loop, ast.While | ast.For) or loop.orelse:
+        return None
+    own: dict[str, bool | int] = {}
+    stop = None
+    if isinstance(loop, ast.While):
+        test, body = loop.test, loop.body
+    else:
+        stop = _count_of(loop)
+        if stop is None:
+            return None
+        test = ast.Compare(load(_COUNT), [ast.Lt()], [load(_STOP)])
+        plus_one = ast.BinOp(load(_COUNT), ast.Add(), ast.Constant(1))
+        counted = [ast.Assign([loop.target], load(_COUNT)), assigned([_COUNT], plus_one)]
+        body, own = [*counted, *loop.body], {_COUNT: 0, _STOP: 0}
+    ends = [each for each in body if isinstance(each, ast.If) and _is_break(each)]
+    if len(ends) == 1:
+        body, own[_GOES_ON] = _without_break(body, ends[0]), True
+        test = ast.BoolOp(ast.And(), [load(_GOES_ON), test])
+    nodes = [node for each in (ast.Expr(test), *body) for node in ast.walk(each)]
+    jumps = (ast.Break, ast.Continue, ast.Return, ast.Raise, ast.Delete, ast.Yield, ast.Await)
+    stores = any(
+        isinstance(each, ast.Attribute | ast.Subscript) and not isinstance(each.ctx, ast.Load)
+        for each in nodes
+    )
+    if stores or any(isinstance(each, jumps) for each in nodes):
+        return None
+    return _Loop(test, body, own, stop)
+
+
+def _count_of(loop: ast.For) -> ast.expr | None:
+    """Return how many steps a loop over a range from 0 has; ``None`` for other loops."""
+    given = loop.iter
+    if not isinstance(given, ast.Call) or not isinstance(loop.target, ast.Name):
+        return None
+    is_range = isinstance(given.func, ast.Name) and given.func.id == "range"
+    return given.args[0] if is_range and len(given.args) == 1 else None
+
+
+def _is_break(statement: ast.If) -> bool:
+    return isinstance(statement.body[-1], ast.Break) and not statement.orelse
+
+
+def _without_break(body: Sequence[ast.stmt], end: ast.If) -> list[ast.stmt]:
+    """Return the body of a loop with both what comes before a ``break`` and after it computed, and
+    the results selected."""
+    place = list(body).index(end)
+    last, rest = end.body[:-1], list(body[place + 1 :])
+    names = sorted(names_written(last) | names_written(rest))
+    texts = ast.Tuple([ast.Constant(each) for each in names], ast.Load())
+    flag, before, after = (f"__lowerscope_{name}__" for name in ("flag", "before", "after"))
+    made = [
+        *body[:place],
+        assigned([flag], hooked_loop("truth", [end.test])),
+        assigned([_GOES_ON], hooked_loop("none", [load(flag)])),
+    ]
+    if not names:
+        return made
+    chosen = hooked_loop("chosen", [load(flag), load(after), local_values(), texts])
+    return [
+        *made,
+        assigned([before], local_values()),
+        *last,
+        assigned([after], local_values()),
+        assigned(names, hooked("take", [load(before), texts]), nest=True),
+        *rest,
+        assigned(names, chosen, nest=True),
+    ]
+
+
 class _Call:
     """The statements of one place as a function."""
 
@@ -897,6 +993,35 @@ class _Call:
         """Return whether the statements have no effect but errors and texts."""
         return not self.is_tail and not self.gives and all(map(only_checks, self.body))
 
+    @property
+    def loop(self) -> _Loop | None:
+        """The statements as a loop that only sets variables; ``None`` if they are none."""
+        if len(self.body) > 1 or self.is_tail or self.changed or self.filled:
+            return None
+        return _loop_of(self.body[0])
+
+    def value(self, expression: ast.expr, values: Mapping[str, Any]) -> Any:
+        """Return the value of an expression of the variables that the statements read."""
+        function = self._function([ast.Return(copy.deepcopy(expression))])
+        return function(**{each: values[each] for each in self.reads})
+
+    def steps(
+        self, loop: _Loop, carried: Sequence[str], numbers: Collection[str]
+    ) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """Return the test and the body of a loop as functions of the variables that it reads.
+
+        `carried`: the variables of which the body returns the values. `numbers`: those of them that
+            are numbers before the loop.
+        """
+        rewriting = data_loops.AsTensors(hooked_loop, numbers)
+        test = rewriting.visit(copy.deepcopy(loop.test))
+        body = [rewriting.visit(each) for each in copy.deepcopy(loop.body)]
+        values = ast.Tuple([load(each) for each in carried], ast.Load())
+        return (
+            self._function([ast.Return(test)], [*loop.own]),
+            self._function([*body, ast.Return(values)], [*loop.own]),
+        )
+
     def function(self) -> Callable[..., Any]:
         if self._made is None:
             names = [*self.gives, *(self._set.get(each, each) for each in self.changed)]
@@ -906,22 +1031,27 @@ class _Call:
                 body[:0] = [assigned([kept], load(each)) for each, kept in self._set.items()]
                 end = hooked("take", [local_values(), texts])
                 body.append(ast.Return(end))
-            made = ast.parse(f"def {_PART}(): pass").body[0]
-            assert isinstance(made, ast.FunctionDef)
-            made.body = body
-            made.args = ast.arguments(
-                [], [ast.arg(each) for each in self.reads], None, [], [], None, []
-            )
-            for each in made.body:
-                locate(each, self.body[0])
-            owner = self._owner
-            code = owner._compiled(made, _PART)
-            if code.co_freevars:
-                raise CannotFollow(_("it calls super()"))
-            known = owner.function.__globals__
-            # The globals stay the model's; only the hook is added when it is called.
-            self._made = FunctionType(code, known, _PART)
+            self._made = self._function(body)
         return self._made
+
+    def _function(self, body: list[ast.stmt], own: Sequence[str] = ()) -> Callable[..., Any]:
+        """Return statements as a function of the variables that those of the call read.
+
+        `own`: others that they read.
+        """
+        made = ast.parse(f"def {_PART}(): pass").body[0]
+        assert isinstance(made, ast.FunctionDef)
+        made.body = body
+        names = [ast.arg(each) for each in (*self.reads, *own)]
+        made.args = ast.arguments([], names, None, [], [], None, [])
+        for each in made.body:
+            locate(each, self.body[0])
+        owner = self._owner
+        code = owner._compiled(made, _PART)
+        if code.co_freevars:
+            raise CannotFollow(_("it calls super()"))
+        # The globals stay the model's; only the hook is added when it is called.
+        return FunctionType(code, owner.function.__globals__, _PART)
 
 
 _MOST_STATEMENTS = 60
@@ -942,6 +1072,8 @@ class Split:
         self._searched: dict[CodeType, Function | None] = {}
         self._turns = 0
         self._by_modules = False
+        self._traces_loops = True
+        self._has_loops = False
         self._whole: dict[nn.Module, str] = {}
         self.written: set[SourceLine] = set()
         """Lines of new tensors that are nodes, since traced values are written into them."""
@@ -956,6 +1088,7 @@ class Split:
         """Run the body with the functions rewritten."""
         self.parts = []
         self.checks = {}
+        self._has_loops = False
         validate = torch.distributions.Distribution._validate_args
         torch.distributions.Distribution.set_default_validate_args(False)
         vars(builtins)[HOOK] = self
@@ -987,8 +1120,10 @@ class Split:
 
     @property
     def selects(self) -> bool:
-        """Return whether both sides of a branch are computed anywhere."""
-        return any(BOTH_SIDES & {*each.marks.values()} for each in self._functions)
+        """Return whether both sides of a branch, or a loop of tensors, are computed anywhere."""
+        return self._has_loops or any(
+            BOTH_SIDES & {*each.marks.values()} for each in self._functions
+        )
 
     @property
     def takes_changes(self) -> bool:
@@ -1008,7 +1143,8 @@ class Split:
             each.changes_state = True
 
     def run_branches(self) -> None:
-        """Let every branch of which both sides were computed run in torch."""
+        """Let every branch of which both sides were computed run in torch, and every loop."""
+        self._traces_loops = False
         for each in self._functions:
             for place, mark in list(each.marks.items()):
                 if mark in BOTH_SIDES:
@@ -1162,6 +1298,8 @@ class Split:
 
     # What rewritten functions call.
 
+    loops = data_loops
+
     def part(self, owner: int, line: int, column: int, names: dict[str, Any], *_free: Any) -> Any:
         """Return what the statements at a place give."""
         with self.tracer.noting():
@@ -1190,6 +1328,9 @@ class Split:
                 raise CannotFollow(text, function.line_of_write(name, call.line.line))
         if _has_proxies_inside(held):
             raise CannotFollow(_("it reads an object with traced values"))
+        looped = self._looped(call, {**inputs, **held, **missing})
+        if looped is not None:
+            return looped
         result = self._call_part(
             call.function(),
             {**inputs, **held, **missing},
@@ -1201,6 +1342,94 @@ class Split:
             is_last=call.is_tail and self._is_own(function),
         )
         return _results(call, result, values)
+
+    def _looped(self, call: _Call, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """Return what a loop gives as ``torch.while_loop``; ``None`` if it runs in torch."""
+        loop = call.loop if self._traces_loops else None
+        if loop is None:
+            return None
+        own = dict(loop.own)
+        if loop.stop is not None:
+            own[_STOP] = call.value(loop.stop, values)
+            if type(own[_STOP]) is not int:
+                return None
+        values = {**values, **own}
+        # What has no value before is set in each step before it is read.
+        written = names_written(loop.body) & values.keys()
+        carried = sorted(each for each in written if values[each] is not None)
+        proxies = [each for each, value in values.items() if isinstance(value, fx.Proxy)]
+        others = [each for each in proxies if each not in carried]
+        held = {each: value for each, value in values.items() if each not in (*carried, *others)}
+        if any(map(_has_traced, held.values())):
+            return None
+
+        def known(name: str) -> Any:
+            value = values[name]
+            return self.tracer.value_of(value.node) if isinstance(value, fx.Proxy) else value
+
+        given = [known(each) for each in (*carried, *others)]
+        tensors = [each for each in map(data_loops.as_carried, given) if each is not None]
+        if len(tensors) < len(given) or any(
+            # A number stays one for the statements after the loop.
+            not isinstance(value, torch.Tensor) and (name in proxies or name in call.gives)
+            for name, value in zip((*carried, *others), given, strict=True)
+        ):
+            return None
+        names = [*carried, *others]
+
+        def by_name(function: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda *args: function(**dict(zip(names, args, strict=True)), **held)
+
+        numbers = [
+            name
+            for name, value in zip(carried, given, strict=False)
+            if not isinstance(value, torch.Tensor)
+        ]
+        missing = [each for each in call.gives if each not in carried]
+        if missing:
+            # Python sets these in the first step.
+            _test, body = call.steps(loop, missing, numbers)
+            with self.tracer._evaluating():
+                found = data_loops.results_of(by_name(body), tensors)
+            zeros = {} if found is None else dict(zip(missing, found, strict=True))
+            return self._looped(call, {**values, **zeros}) if zeros else None
+        test, body = map(by_name, call.steps(loop, carried, numbers))
+        at_sizes = [tensors] if self.named is None else self._at_sizes(values, names, tensors)
+        with self.tracer._evaluating():
+            graphs, *others_of = (
+                data_loops.graphs_of(test, body, each[: len(carried)], each[len(carried) :])
+                for each in at_sizes
+            )
+        if graphs is None or any(
+            other is None
+            or any(one.code != two.code for one, two in zip(graphs, other, strict=True))
+            for other in others_of
+        ):
+            return None
+        first = [
+            value if isinstance(value := values[name], fx.Proxy) else tensor
+            for name, tensor in zip(carried, tensors, strict=False)
+        ]
+        results = self.tracer.call_loop(
+            call.title, graphs, tuple(first), tuple(values[each] for each in others)
+        )
+        self._has_loops = True
+        return tuple(results[carried.index(each)] for each in call.gives)
+
+    def _at_sizes(
+        self, values: Mapping[str, Any], names: Sequence[str], own: Sequence[torch.Tensor]
+    ) -> list[list[torch.Tensor]]:
+        """Return the values of variables, of which `own` are those for the example inputs, at some
+        sizes of named dimensions."""
+        proxies = {each: values[each].node for each in names if isinstance(values[each], fx.Proxy)}
+        found: dict[Any, list[torch.Tensor]] = {}
+        for each, at in self.tracer._values_of_all(tuple(proxies.values())):
+            known = dict(zip(proxies, each, strict=True))
+            found.setdefault(
+                tuple(at.items()),
+                [known.get(name, value) for name, value in zip(names, own, strict=True)],
+            )
+        return list(found.values())
 
     def _call_part(
         self,

@@ -451,6 +451,8 @@ class _Tracer(fx.Tracer):
     def call_module(self, m: Any, forward: Any, args: Any, kwargs: Any) -> Any:
         if self._evaluates:
             return forward(*args, **kwargs)
+        if isinstance(m, torch.jit.ScriptModule):
+            raise CannotFollow(_compiled(m))
         return super().call_module(m, forward, args, kwargs)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: Any) -> Any:
@@ -622,6 +624,8 @@ class _SplitTracer(_Tracer):
 
     def call_module(self, m: Any, forward: Any, args: Any, kwargs: Any) -> Any:
         reason = None if self._evaluates else self._split.whole(m)
+        if isinstance(m, torch.jit.ScriptModule) and not self._evaluates:
+            reason = _compiled(m)
         if reason is None:
             return super().call_module(m, forward, args, kwargs)
         inputs: list[Any] = [args, kwargs]
@@ -631,7 +635,8 @@ class _SplitTracer(_Tracer):
             if isinstance(structure, Nest):
                 inputs[index], objects[name] = leaves, structure
         part = self._split.part_of(m, reason, objects)
-        return self.call_part(part, type(m).__name__.lower(), tuple(inputs))
+        title = getattr(m, "original_name", type(m).__name__).lower()
+        return self.call_part(part, title, tuple(inputs))
 
     def root_call(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         if self._split.whole(self.root) is None:
@@ -695,6 +700,26 @@ class _SplitTracer(_Tracer):
         made |= {index: proxy[number] for number, index in enumerate(outputs)}
         return unflattened([made[index] for index in range(len(leaves))], spec)
 
+    def call_loop(
+        self,
+        title: str,
+        graphs: Sequence[fx.GraphModule],
+        carried: tuple[Any, ...],
+        others: tuple[Any, ...],
+    ) -> list[fx.Proxy]:
+        """Add a loop of a test and a body to the graph; return the values after it."""
+        held = []
+        for part, graph in zip(("test", "body"), graphs, strict=True):
+            names = (
+                f"{title}_{part}" + (f"_{number}" if number else "") for number in itertools.count()
+            )
+            name = next(each for each in names if not hasattr(self.root, each))
+            vars(self.root)[name] = graph
+            held.append(self.create_proxy("get_attr", name, (), {}))
+        loop = torch.ops.higher_order.while_loop
+        made: Any = self.create_proxy("call_function", loop, (*held, carried, others), {})
+        return [made[index] for index in range(len(carried))]
+
     def _values_of_all(self, nodes: Any) -> Iterator[tuple[Any, Sizes]]:
         """Yield the values of a nest of nodes for each of the inputs, with their named sizes."""
         read: list[fx.Node] = []
@@ -706,6 +731,10 @@ class _SplitTracer(_Tracer):
         for number, inputs in enumerate((self._values, *self._others) if read else [self._values]):
             values = {node: _cloned(each[number]) for node, each in found.items()}
             yield _mutable(fx.node.map_arg(nodes, values.__getitem__)), inputs.sizes
+
+
+def _compiled(module: torch.jit.ScriptModule) -> str:
+    return _("torch.jit has compiled {name}", name=module.original_name)
 
 
 def _mutable(value: Any) -> Any:

@@ -26,7 +26,7 @@ from lowerscope.core.model.dimensions import parts_of
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.opened_model import transformers_as_in_a_run
+from lowerscope.core.sources.opened_model import transformers_as_in_a_run, without_logs
 from lowerscope.core.sources.pytree import CallSpec
 from lowerscope.core.sources.symbolic_extents import (
     SymbolicMode,
@@ -304,6 +304,9 @@ class _Recorder(fx.Interpreter):
         known = part.at_sizes if isinstance(part, TorchPart) else self.groups.get(n.name)
         if known is not None:
             return self._symbols.outputs_of(known, n.meta.get("varies", ()))
+        if n.target is torch.ops.higher_order.while_loop:
+            # Each step gives what it takes.
+            return tuple(map(torch.empty_like, self.fetch_args_kwargs_from_env(n)[0][2]))
         return super().run_node(n)
 
     def run_node(self, n: fx.Node) -> Any:
@@ -409,6 +412,8 @@ def _without_values(symbols: Symbols) -> Iterator[None]:
             torch.no_grad(),
             torch.random.fork_rng(devices=[]),
             transformers_as_in_a_run(),
+            # Of operators that fail without values.
+            without_logs("torch._subclasses.fake_tensor"),
             symbols.mode,
         ):
             yield

@@ -110,7 +110,7 @@ def as_one_node(
     args, kwargs = calling.arguments([graph.placeholder(name) for name in calling.names])
     call = graph.call_module("scripted", args, kwargs)
     results, spec = pytree.tree_flatten(plain(outputs))
-    if spec.is_leaf():
+    if spec.is_leaf() and isinstance(results[0], torch.Tensor):
         graph.output(call)
     else:
         members = [graph.call_function(operator.getitem, (call, i)) for i in range(len(results))]
@@ -121,14 +121,17 @@ def as_one_node(
 
 
 class _Flattened(torch.nn.Module):
-    """A module that returns the members of the nest that another one returns, as a tuple."""
+    """A module that returns the members of the nest that another one returns, as a tuple of
+    tensors: numbers are tensors of one element."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        return tuple(pytree.tree_leaves(plain(self.model(*args, **kwargs))))
+        found = pytree.tree_leaves(plain(self.model(*args, **kwargs)))
+        numbers = (bool, int, float, complex)
+        return tuple(torch.tensor(each) if isinstance(each, numbers) else each for each in found)
 
 
 _RESULTS = (fx.Node, bool, int, float)

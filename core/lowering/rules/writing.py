@@ -284,8 +284,13 @@ def slice_scatter(
 @exact(torch.select_scatter, "select_scatter", aten.select_scatter.default)
 def select_scatter(b: NodeBuilder, input: Value, src: Value, dim: int, index: int) -> Value:
     axis = axis_of(dim, rank_of(input))
-    place = index + shape_of(input)[axis] if index < 0 else index
-    return slice_scatter(b, input, unsqueeze(b, src, axis), axis, place, place + 1)
+    parts = [
+        aten_slice(b, input, axis, 0, index),
+        cast(b, unsqueeze(b, src, axis), dtype_of(input)),
+    ]
+    if index != -1:
+        parts.append(aten_slice(b, input, axis, index + 1))
+    return cat(b, [part for part in parts if not is_empty([shape_of(part)[axis]])], axis)
 
 
 @exact(torch.scatter, "scatter", aten.scatter.src, aten.scatter.value)

@@ -486,7 +486,7 @@ class TranslatedNodes:
             builder._func._blocks.append(relax.DataflowBlock(block))
             builder._begin_binding_block()
             builder.emit_func_output(relax.Tuple(outputs))
-        used = functions_of(list(bindings))
+        used = functions_of(bindings, dict(module.functions_items()))
         functions = {
             variable: function
             for variable, function in module.functions_items()

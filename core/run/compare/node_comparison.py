@@ -399,7 +399,9 @@ class NodesAlone:
             return self._run(source[0], name, values, made)[source[1]]
         value = torch_tensor(values.of(part.node), part)
         found = tuple(value.shape), str(value.dtype).removeprefix("torch.")
-        if found != self._shapes[source[0]][source[1]]:
+        # Of a call of a function of Relax, such as a loop, no shapes are known.
+        known = self._shapes.get(source[0])
+        if known is not None and found != known[source[1]]:
             raise NotCompared(
                 _("torch's value of {node} has another shape or dtype", node=part.node)
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._higher_order_ops.while_loop import while_loop
 
 
 class Mlp(nn.Module):
@@ -86,6 +87,53 @@ class Recurrent(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.head(self.lstm(x)[0][:, -1])
+
+
+class Iterated(nn.Module):
+    """A loop of as many steps as the data says, over any size."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def goes_on(x: torch.Tensor) -> torch.Tensor:
+            return x.abs().sum() > 1
+
+        return while_loop(goes_on, lambda x: (x * 0.7,), (x,))[0] + 1
+
+
+class Settling(nn.Module):
+    """A Python loop until the values settle, with a number and a break."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y, count = torch.zeros_like(x), 0
+        while count < 9:
+            z = torch.tanh(self.layer(y) + x) / 2
+            if (z - y).abs().amax() < 1e-2:
+                break
+            y = z
+            count += 1
+        return y + x
+
+
+class LastRows(nn.Module):
+    """The last of an axis of any size, set in place."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        y[-1] = 1
+        y[:, -2] = x[:, 0]
+        return y + 1
+
+
+class Shares(nn.Module):
+    """Floats that Python computes of sizes."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        share = 1.0 / x.shape[1]
+        found = torch.softmax(x @ x.mT / x.shape[1] ** 0.5, -1)
+        return x.sum(1) * share, found * torch.full((x.shape[1],), share + 1), x.mean() * share
 
 
 class Projected(nn.Module):

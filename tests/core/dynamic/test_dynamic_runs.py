@@ -81,7 +81,7 @@ def test_what_depends_on_data_runs_in_torch_at_every_size(
     assert lowered is not None
     in_torch = [each.node for each in lowered.nodes.values() if each.strategy == "library"]
     assert [each for each in in_torch if each.startswith("for_line")]
-    assert [each for each in in_torch if each.startswith("while_line")]
+    assert lowered.nodes["while_loop"].strategy == "high-level"
     assert "first" in [each.node for each in lowered.nodes.values() if each.strategy != "library"]
     check(run(recipe, "high-level"))
 
@@ -158,6 +158,10 @@ def test_checks_of_sizes_that_depend_on_data_stay(pipeline: Pipeline, recipe_of:
     [
         ("Recurrent", "x=batch,length,6:float32"),
         ("Stacked", "x=batch,length,6:float32"),
+        ("Iterated", "x=batch,length,6:float32"),
+        ("Settling", "x=batch,length,6:float32"),
+        ("Shares", "x=batch,length,6:float32"),
+        ("LastRows", "x=batch,length,6:float32"),
         ("Cells", "x=batch,3,6:float32"),
         ("Attends", "x=batch,length,6:float32"),
         ("Translates", "x=batch,length,6:float32"),
@@ -167,7 +171,7 @@ def test_checks_of_sizes_that_depend_on_data_stay(pipeline: Pipeline, recipe_of:
 def test_layers_are_lowered_for_named_sizes(
     pipeline: Pipeline, recipe_of: RecipeOf, run: Run, entry: str, given: str
 ) -> None:
-    first = 1 if entry in ("Recurrent", "Stacked") else 3
+    first = 1 if entry in ("Recurrent", "Stacked", "Iterated", "Settling") else 3
     dims = ("batch=1..9", f"length={first}..7")
     sizes = ("batch=4,1,9", f"length=4,{first},7")
     count = 1 + ("length" in given)

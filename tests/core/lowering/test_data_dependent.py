@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import cond, nn
 from torch._higher_order_ops.map import map as higher_order_map
 from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from lowerscope.core.lowering.translator import lower
@@ -154,6 +155,56 @@ def halved(x: torch.Tensor) -> torch.Tensor:
     while x.norm() > 1:
         x = x / 2
     return x
+
+
+def shortened(x: torch.Tensor) -> torch.Tensor:
+    while x.norm() > 1:
+        x = x[1:]
+    return x
+
+
+class Pondering(nn.Module):
+    """Steps until all rows have halted, with a number and a variable of each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(4, 4)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        state, halted, steps = torch.zeros_like(x), x.new_zeros(len(x)), 0
+        while steps < 6 and not (halted > 0.9).all() and float(x.abs().sum()) > 0:
+            state = self.cell(x, state)
+            share = torch.sigmoid(state.sum(-1)) * (1 - halted)
+            halted = halted + share
+            steps += 1
+        return state + 1, halted
+
+
+def iterated_until(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y, last = x[0], torch.zeros(())
+    while True:
+        z = y @ x.t() @ x
+        size = z.norm() + 1
+        if (size - last).abs() < 1e-3 * size or size > 1e9:
+            last = size * 2
+            break
+        y, last = z / size, size
+    return y, last, z
+
+
+def stopped_early(x: torch.Tensor) -> torch.Tensor:
+    for place in range(x.shape[0]):
+        if x.abs().max() < 1.5:
+            break
+        x = x / (2 + 0 * place)
+    return x + 1
+
+
+def added_in_place(x: torch.Tensor) -> torch.Tensor:
+    y = first = x * 2
+    while y.sum() < 9:
+        y += 1
+    return first + y
 
 
 def kept(x: torch.Tensor) -> torch.Tensor:
@@ -345,7 +396,12 @@ def halving(most: int) -> type[nn.Module]:
         pytest.param(Skipping(), 5, 1, id="experts that are skipped"),
         pytest.param(Masked(), 20, 4, id="writes by masks"),
         pytest.param(Leaving(), 10, 3, id="early exit"),
-        pytest.param(Calls(halved), 0, 1, id="while"),
+        pytest.param(Calls(halved), 1, 0, id="while"),
+        pytest.param(Calls(shortened), 0, 1, id="while of any size"),
+        pytest.param(Pondering(), 2, 0, id="while with a number"),
+        pytest.param(Calls(iterated_until), 2, 0, id="while True"),
+        pytest.param(Calls(stopped_early), 1, 0, id="for with break"),
+        pytest.param(Calls(added_in_place), 2, 1, id="while in place"),
         pytest.param(Calls(kept), 2, 3, id="a list of rows"),
         pytest.param(Calls(by_sign), 2, 1, id="branch"),
         pytest.param(Calls(scattered), 6, 3, id="nonzero"),
@@ -512,10 +568,10 @@ def test_nodes_do_not_run_again_however_often_a_model_is_split(
 
 
 def test_the_reason_and_the_line_of_what_runs_in_torch_are_named() -> None:
-    model = Calls(halved)
+    model = Calls(shortened)
     traced = trace(model.eval(), (torch.randn(5, 4),), "auto")
     result = lower(traced, [("x", (5, 4), "float32")], "high-level")
-    line = inspect.getsourcelines(halved)[1] + 1
+    line = inspect.getsourcelines(shortened)[1] + 1
     (note,) = [each for each in result.notes if "runs in torch" in each.text]
     assert note.where == f"{__file__}:{line}"
     assert "a condition depends on a tensor" in note.text
@@ -532,6 +588,56 @@ def test_what_is_left_of_a_size_of_data_has_a_known_shape() -> None:
     inputs = [(x, torch.tensor(each)) for each in ([5, 2], [1, 3])]
     _traced, in_torch = check(Calls(pooled), *inputs, lowered=1)
     assert "matmul" not in in_torch
+
+
+class Iterated(nn.Module):
+    """As many steps as the data says, in functions of Relax."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, most: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        def goes_on(count: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            return (count < most) & (x.abs().max() > 1e-3)
+
+        def step(count: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return count + 1, torch.sin(self.layer(x))
+
+        count, y = while_loop(goes_on, step, (torch.zeros((), dtype=torch.int64), x * 2))
+        return y + 1, count
+
+
+def test_a_loop_of_data_becomes_functions() -> None:
+    x = torch.randn(3, 4)
+    # So many steps that each has no call of its own on the stack.
+    inputs = [(x, torch.tensor(most)) for most in (5, 0, 1, 2, 9, 20_000)]
+    _traced, in_torch = check(Iterated(), *inputs, (x * 0, torch.tensor(5)), lowered=3)
+    assert in_torch == []
+
+
+@pytest.mark.parametrize("strategy", ["high-level", "te"])
+def test_a_loop_of_data_goes_through_the_preset(bench: Any, strategy: str) -> None:
+    model, inputs = Iterated().eval(), (torch.randn(3, 4), torch.tensor(6))
+    _, lowered = bench.lower(model, inputs, "export", strategy)
+    actual = conftest.built_by_preset(lowered.module, "optimise-cpu")["main"](*map(to_tvm, inputs))
+    with torch.no_grad():
+        expected = model(*inputs)
+    for ours, theirs in zip(map(to_torch, actual), expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def seeded(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    generator = torch.Generator().manual_seed(7)
+    noise = torch.randn(x.shape, generator=generator)
+    places = torch.randperm(4, generator=generator)
+    drawn = torch.bernoulli(torch.sigmoid(x), generator=generator)
+    return x + noise, x[:, places], drawn + torch.rand(4, generator=generator)
+
+
+def test_a_generator_that_is_made_in_a_call_draws_the_same_in_each() -> None:
+    x = torch.randn(5, 4)
+    check(Calls(seeded), (x,), (x,), (-x,), (x + 1,), lowered=2, tracer="export")
 
 
 class Packed(nn.Module):

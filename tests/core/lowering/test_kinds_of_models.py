@@ -67,6 +67,43 @@ SCRIPTED = """
         return torch.jit.script(Own())
 """
 
+COUNTS = """
+    class Own(nn.Module):
+        def forward(self, x):
+            count = 0
+            while bool(x.abs().max() > 1):
+                x = x / 2
+                count += 1
+            return x, count
+
+    def make() -> nn.Module:
+        return torch.jit.script(Own())
+"""
+
+HOLDS_SCRIPTED = """
+    from typing import Dict, Tuple
+
+    class Own(nn.Module):
+        def forward(self, x: torch.Tensor) -> Tuple[torch.Tensor, Dict[str, torch.Tensor]]:
+            count = 0
+            while bool(x.abs().max() > 1) and count < 5:
+                x = x / 2
+                count += 1
+            return x, {"mean": x.mean(0)}
+
+    class Holds(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.core = nn.Linear(4, 3), torch.jit.script(Own())
+
+        def forward(self, x):
+            y, found = self.core(self.first(x))
+            return y + 1, found["mean"] * 2
+
+    def make() -> nn.Module:
+        return Holds()
+"""
+
 TRACED = """
     def make() -> nn.Module:
         return torch.jit.trace(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), torch.randn(2, 4))
@@ -204,6 +241,8 @@ def test_inputs_that_a_model_is_tried_on_fail_silently(
         pytest.param(QUANTISED, 12, id="quantised"),
         pytest.param(DECOMPOSED, 5, id="quantised by torch's own operators"),
         pytest.param(SCRIPTED, 0, id="scripted"),
+        pytest.param(COUNTS, 0, id="scripted with a number"),
+        pytest.param(HOLDS_SCRIPTED, 3, id="scripted in part"),
         pytest.param(TRACED, 2, id="traced"),
         pytest.param(EXPORTED, 2, id="exported"),
         pytest.param(LAZY, 3, id="lazy"),
@@ -235,7 +274,7 @@ def test_a_kind_of_model_computes_what_torch_does(text: str, lowered: int, tmp_p
             args, kwargs = loaded.calling.arguments([each.clone() for each in values])
             with torch.no_grad():
                 outputs = loaded.model(*args, **kwargs)
-            expected = [held_from(each) for _path, each in leaves(outputs)]
+            expected = [held_from(torch.as_tensor(each)) for _path, each in leaves(outputs)]
             actual = conftest._flat(machine["main"](*map(to_tvm, values)))
             for ours, theirs in zip(actual, expected, strict=True):
                 torch.testing.assert_close(to_torch(ours), theirs)

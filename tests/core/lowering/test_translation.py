@@ -167,9 +167,9 @@ def test_every_node_has_the_source_of_its_rule_and_the_steps_of_emit_te(
 
 def test_sources_of_a_rule_of_the_users_and_of_parts(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(
-        "from torch import nn, ones\n\n"
+        "import torch\nfrom torch import nn\n\n"
         "model = nn.Sequential(nn.ReLU(), nn.LSTM(3, 4, proj_size=2))\n"
-        "example_inputs = (ones(2, 3),)\n"
+        "example_inputs = (torch.ones(2, 3),)\n"
     )
     rules = tmp_path / "my_rules.py"
     rules.write_text(
