@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ import torch
 import tvm
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tvm import relax, te, tirx, topi
+from tvm import relax, s_tir, te, tirx, topi
 
 from lowerscope.core.build.build import compile_function
 from lowerscope.core.build.targets import make_target
@@ -211,6 +212,25 @@ def test_no_sum_is_tested_for_whether_it_exists(rows: int) -> None:
     body = scheduled.script().partition("matmul_update")[2].partition("T.reads")[0]
     assert "T.axis.reduce" in body
     assert "T.where" not in body
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_factor_of_a_whole_plane_is_computed_once(*, bias: bool) -> None:
+    """As of the channels in a squeeze-and-excitation block."""
+    x, planes = placeholder("x", 1, 24, 1, 1), placeholder("planes", 1, 32, 9, 9)
+    weights, shift = placeholder("w", 32, 24, 1, 1), placeholder("b", 1, 32, 1, 1)
+    gate = topi.nn.conv2d(x, weights, 1, 0, 1, data_layout="NCHW")
+    gate = topi.sigmoid(topi.add(gate, shift)) if bias else gate
+    given = [x, weights, *([shift] if bias else []), planes]
+    function = te.create_prim_func([*given, topi.nn.relu(topi.multiply(gate, planes))])
+    function = function.with_attr("layout_free_buffers", [1])
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "contraction", ruled.reason
+    (name,) = re.findall(r'"(\w+_update)"', after.script())
+    sch = s_tir.Schedule(after)
+    loops = sch.get_loops(sch.get_sblock(name))
+    assert math.prod(int(sch.get(each).extent) for each in loops) == 32 * 24
+    assert Runner(WIDE).difference("gate", function, after) is None
 
 
 N = tirx.Var("n", "int64")
