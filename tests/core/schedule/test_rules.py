@@ -422,6 +422,17 @@ def test_groups_of_channels_are_normalised_one_after_the_other(groups: int) -> N
     assert Runner(WIDE).difference("group_norm", function, after) is None
 
 
+def test_planes_whose_rows_vectors_do_not_divide_are_normalised_in_vectors() -> None:
+    """Three indices in one are no longer one number to TVM: vectors would be gathered."""
+    x, grouped = placeholder("x", 1, 6, 12, 12), placeholder("grouped", 1, 1, 6 * 144)
+    result = te_group_norm(x, grouped, None, None, 1e-5)
+    function = te.create_prim_func([x, grouped, result])
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "row by row", ruled.reason
+    assert "vinsertps" not in compile_function("norm", after, WIDE).mod.inspect_source("asm")
+    assert Runner(WIDE).difference("norm", function, after) is None
+
+
 def test_a_single_value_beside_whole_vectors_is_computed_with_them() -> None:
     """TVM fails to vectorize a loop of one value whose place was fused of two."""
     x, grouped = placeholder("x", 2, 6, 43), placeholder("grouped", 2, 2, 129)

@@ -4,7 +4,6 @@ from tests.core.lowering.operator_table.drawing import (
     F32,
     FLOATS,
     SIGNED,
-    WIDE_FLOATS,
     Tensors,
     like,
 )
