@@ -67,7 +67,7 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
             parts = [bits_of(each) for each in given]
             missing = any(each is None for each in parts)
             return None if missing else tirx.if_then_else(condition, *parts)
-        shifted = value.args[0] if operator_of(value) == "tirx.reinterpret" else None
+        shifted: Any = value.args[0] if operator_of(value) == "tirx.reinterpret" else None
         if operator_of(shifted) != "tirx.shift_left" or not isinstance(shifted.args[0], tirx.Cast):
             return None
         bits, places = shifted.args[0].value, shifted.args[1]
