@@ -1,7 +1,7 @@
 """Arithmetic of bfloat16 in float32, where a function binds values.
 
 TVM's build computes in float32 itself, but skips the values that a ``Let`` binds, and duplicates
-each ``Let`` whose value it rounds.
+each ``Let`` whose value it rounds. It fails where a bfloat16 is the same in all lanes of a vector.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
     """Return `module` with bfloat16 in float32 in the functions that bind values.
 
     So are their own buffers, as in TVM's build: only arguments are read and rounded as bfloat16.
-    Those whose bits an instruction reads keep these, as integers.
+    Those whose bits an instruction reads keep these, as integers. Loops with the same
+    bfloat16 in all lanes have no vectors: LLVM makes them.
     """
     # Exported programs hold the text of this function alone.
+
     import tvm_ffi
 
     def is_narrow(value: Any) -> bool:
@@ -39,10 +41,43 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
         own = (buffer for block in blocks for buffer in block.alloc_buffers)
         return [each for each in own if str(each.dtype) == "bfloat16"]
 
-    def found(function: Any, kind: Any) -> list[Any]:
+    def found(outer: Any, kind: Any) -> list[Any]:
+        return found_in(outer.body, kind)
+
+    def found_in(part: Any, kind: Any) -> list[Any]:
         values: list[Any] = []
-        tvm_ffi.structural_walk(function.body, (kind, values.append))
+        tvm_ffi.structural_walk(part, (kind, values.append))
         return values
+
+    def without_equal_lanes(loop: Any) -> Any:
+        if loop.kind != tirx.ForKind.VECTORIZED:
+            return loop
+        place = {
+            axis.var: value
+            for realized in found(loop, tvm.s_tir.SBlockRealize)
+            for axis, value in zip(realized.block.iter_vars, realized.iter_values, strict=True)
+        }
+        analyzer = tvm.sym.Analyzer()
+        analyzer.bind(loop.loop_var, tvm.ir.Range.from_min_extent(loop.min, loop.extent))
+
+        def is_equal(value: Any) -> bool:
+            own = tvm_ffi.structural_map(value, [(tirx.Var, lambda var: place.get(var, var))])
+            variables = found_in(analyzer.simplify(own), tirx.Var)
+            return not any(each.same_as(loop.loop_var) for each in variables)
+
+        stores = (each.value for each in found(loop, tirx.BufferStore) if is_narrow(each.value))
+        if not any(is_equal(each) for value in stores for each in choices(value)):
+            return loop
+        serial = tirx.ForKind.SERIAL
+        return tirx.For(loop.loop_var, loop.min, loop.extent, serial, loop.body)
+
+    def choices(value: Any) -> list[Any]:
+        """Return the values that one is chosen from, but for constants."""
+        if operator_of(value) == "tirx.if_then_else":
+            return [each for part in value.args[1:] for each in choices(part)]
+        if isinstance(value, tirx.Select):
+            return [*choices(value.true_value), *choices(value.false_value)]
+        return [] if isinstance(value, tirx.FloatImm) else [value]
 
     def binds_narrow(function: Any) -> bool:
         has_pairs = any(map(gives_pairs, found(function, tvm.ir.Call)))
@@ -152,7 +187,12 @@ def with_wide_bfloat16(module: tvm.IRModule) -> tvm.IRModule:
     )
     changed = {}
     for gvar, function in module.functions_items():
-        if isinstance(function, tirx.PrimFunc) and binds_narrow(function):
+        if not isinstance(function, tirx.PrimFunc):
+            continue
+        body = tvm_ffi.structural_map(function.body, [(tirx.For, without_equal_lanes)])
+        if not body.same_as(function.body):
+            changed[gvar] = function = function.with_body(body)
+        if binds_narrow(function):
             wide: dict[Any, Any] = {}
             integers: dict[Any, Any] = {}
             body = tvm_ffi.structural_map(function.body, [(tvm.ir.Call, pair)])

@@ -693,7 +693,8 @@ OWN_PASSES = (
         _(
             "Compute 3×3 convolutions by Winograd's algorithm.\n\nIt computes tiles of 2×2 outputs "
             "from 4×4 inputs with 16 multiplications per pair of channels in place of 36; in three "
-            "dimensions, for each plane of an n×3×3 kernel. Inputs, "
+            "dimensions tiles of 2×2×2 outputs, with 64 multiplications in place of 216, and where "
+            "the output is small, each plane of an n×3×3 kernel as above. Inputs, "
             "weights and products are transformed by sums and differences. The weights are "
             "transformed once, here. The result is about as exact in float32; an infinite input "
             "makes the other outputs of its tile NaN. It takes convolutions in float32 with "

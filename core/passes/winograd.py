@@ -3,9 +3,10 @@
 The input is cut into tiles of 4×4 values that overlap by two. Each is transformed by sums and
 differences, multiplied with transformed weights, and transformed back to 2×2 outputs: 16 products
 for each pair of channels, where the sums of products take 36. Sums are over the input channels
-alone, a ninth of the terms, and so no less exact. In three dimensions, the places along the first
-are summed as well. Filters of zeros fill the last vector of them where few are missing, as in the
-heads of detectors; what they compute is left out of the result.
+alone, a ninth of the terms, and so no less exact. In three dimensions, tiles have 4×4×4 values and
+64 products in place of 216 where the output is large; where it is small, the places along the first
+dimension are summed as well. Filters of zeros fill the last vector of them where few are missing,
+as in the heads of detectors; what they compute is left out of the result.
 
 Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, https://arxiv.org/abs/1509.09308
 """
@@ -37,6 +38,9 @@ _ADDED = 1 / 3
 
 _TILES = 16
 """Number of tiles from which on reading 16/9 as many weights is worth it."""
+
+_DEEP_TILES = 48
+"""Number of tiles of 4×4×4 values from which on reading 4/3 as many weights is worth it."""
 
 _WEIGHTS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [-0.5, 0.5, -0.5], [0, 0, 1]])
 """Transformation of the three weights of a row or column into four."""
@@ -79,6 +83,16 @@ def _missing(filters: int) -> int:
     return -filters % _CHANNELS
 
 
+def _tiled(kernel: tuple[int, ...], result: tuple[int, ...]) -> int:
+    """Return how many of the last dimensions tiles have.
+
+    `kernel`, `result`: shapes of the weights and of the output.
+    """
+    batch, _filters, *sizes = result
+    tiles = batch * math.prod(-(-each // 2) for each in sizes)
+    return 3 if kernel[2:] == (3, 3, 3) and sizes[0] > 1 and tiles >= _DEEP_TILES else 2
+
+
 def _call(call: Any, builder: relax.BlockBuilder, functions: dict[Any, ir.GlobalVar]) -> relax.Call:
     """Return the call of a function of Winograd's algorithm in place of a convolution.
 
@@ -91,14 +105,17 @@ def _call(call: Any, builder: relax.BlockBuilder, functions: dict[Any, ir.Global
     batch, filters, *sizes = numbers(call.ty.shape)
     missing = _missing(filters)
     array = np.pad(array, [(0, missing), *[(0, 0)] * (array.ndim - 1)])
-    transformed = np.einsum("ea,oi...ab,fb->ef...io", _WEIGHTS, array, _WEIGHTS)
-    weights = relax.const(np.ascontiguousarray(transformed, "float32"), "float32")
     result = (batch, filters + missing, *sizes)
+    tiled = _tiled(numbers(weight.ty.shape), result)
+    for _axis in range(tiled):
+        array = np.tensordot(_WEIGHTS, array, (1, -1))
+    array = np.moveaxis(array, (tiled, tiled + 1), (-1, -2))
+    weights = relax.const(np.ascontiguousarray(array, "float32"), "float32")
     shapes = (numbers(data.ty.shape), numbers(weights.ty.shape), result)
     padding = tuple(int(each) for each in call.attrs.padding)
     if (shapes, padding) not in functions:
         shape, kernel, whole = (extents(each) for each in shapes)
-        function = _function(shape, kernel, whole, padding)
+        function = _function(shape, kernel, whole, padding, tiled)
         name = "winograd_" + str(call.op.name).rpartition(".")[2]
         functions[shapes, padding] = builder.add_func(function, name)
     function = functions[shapes, padding]
@@ -107,16 +124,16 @@ def _call(call: Any, builder: relax.BlockBuilder, functions: dict[Any, ir.Global
 
 
 def _function(
-    shape: list[Any], kernel: list[Any], result: list[Any], padding: tuple[int, ...]
+    shape: list[Any], kernel: list[Any], result: list[Any], padding: tuple[int, ...], tiled: int
 ) -> tirx.PrimFunc:
     """Return the function of a convolution: its input, transformed weights, and output.
 
-    `kernel`: shape of the transformed weights.
+    `kernel`: shape of the transformed weights. `tiled`: how many of the last dimensions tiles have.
     """
     batch, channels, *sizes = shape
-    _batch, filters, *depth, height, width = result
-    rows, columns = extents((-(-int(height) // 2), -(-int(width) // 2)))
-    four, _four, *taps, _channels, _filters = kernel
+    _batch, filters, *outputs = result
+    fours, taps = kernel[:tiled], kernel[tiled:-2]
+    tiles = extents(tuple(-(-int(each) // 2) for each in outputs[-tiled:]))
     before = padding[: len(sizes)]
     data, weights = te.placeholder(shape, name="data"), te.placeholder(kernel, name="weights")
 
@@ -130,41 +147,53 @@ def _function(
         value = data[n, c, *(each - first for each, first in zip(place, before, strict=True))]
         return tirx.if_then_else(tirx.all(*inside), value, tirx.const(0.0, "float32"))
 
+    depth = outputs[: len(taps)]
     planes = extents(tuple(int(a) + int(b) - 1 for a, b in zip(depth, taps, strict=True)))
-    around = (*planes, 2 * rows + 2, 2 * columns + 2)
-    tiled = te.compute((batch, *around, channels), padded, name="padded")
+    around = (*planes, *(2 * each + 2 for each in tiles))
+    tiled_input = te.compute((batch, *around, channels), padded, name="padded")
 
-    def transformed(e: Any, f: Any, *at: Any) -> Any:
-        *plane, y, x, c = at
-        return _difference(
-            e, lambda i: _difference(f, lambda j: tiled[*plane, 2 * y + i, 2 * x + j, c])
-        )
+    def transformed(*at: Any) -> Any:
+        inner, outer, c = at[:tiled], at[tiled:-1], at[-1]
+        plane, tile = outer[: -len(tiles)], outer[-len(tiles) :]
 
-    inputs = te.compute(
-        (four, four, batch, *planes, rows, columns, channels), transformed, name="transformed"
-    )
+        def value(*offset: Any) -> Any:
+            place = (2 * each + one for each, one in zip(tile, offset, strict=True))
+            return tiled_input[*plane, *place, c]
+
+        return _nested(_difference, inner, value)
+
+    inputs = te.compute((*fours, batch, *planes, *tiles, channels), transformed, name="transformed")
     summed = [te.reduce_axis((0, each), name="tap") for each in taps]
     summed.append(te.reduce_axis((0, channels), name="c"))
 
-    def product(e: Any, f: Any, n: Any, *at: Any) -> Any:
-        *plane, y, x, o = at
+    def product(*at: Any) -> Any:
+        inner, n, outer, o = at[:tiled], at[tiled], at[tiled + 1 : -1], at[-1]
+        plane, tile = outer[: -len(tiles)], outer[-len(tiles) :]
         *tap, c = summed
-        plane = [each + offset for each, offset in zip(plane, tap, strict=True)]
-        return te.sum(inputs[e, f, n, *plane, y, x, c] * weights[e, f, *summed, o], axis=summed)
+        at_tap = (each + offset for each, offset in zip(plane, tap, strict=True))
+        return te.sum(
+            inputs[*inner, n, *at_tap, *tile, c] * weights[*inner, *summed, o], axis=summed
+        )
 
-    products = te.compute(
-        (four, four, batch, *depth, rows, columns, filters), product, name="products"
-    )
+    products = te.compute((*fours, batch, *depth, *tiles, filters), product, name="products")
 
     def output(n: Any, o: Any, *at: Any) -> Any:
-        *plane, y, x = at
-        return _sum(
-            y % 2, lambda e: _sum(x % 2, lambda f: products[e, f, n, *plane, y // 2, x // 2, o])
-        )
+        plane, place = at[: -len(tiles)], at[-len(tiles) :]
+        tile = [each // 2 for each in place]
+        inner = [each % 2 for each in place]
+        return _nested(_sum, inner, lambda *fours: products[*fours, n, *plane, *tile, o])
 
     made = te.create_prim_func([data, weights, te.compute(result, output, name="convolution")])
     # The function is private: Relax calls it by its name in the module.
     return made.without_attr("global_symbol").with_attr("op_pattern", _FUSED_WITH_ELEMENTS)
+
+
+def _nested(combine: Any, places: Any, value: Any) -> Any:
+    """Return what a combination, once for each of the places, makes of values."""
+    if not places:
+        return value()
+    first, *others = places
+    return combine(first, lambda i: _nested(combine, others, lambda *inner: value(i, *inner)))
 
 
 def _difference(e: Any, value: Any) -> Any:

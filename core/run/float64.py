@@ -107,6 +107,11 @@ _DRAWING = frozenset(
 )
 """Functions that draw other random numbers in another dtype."""
 
+_RMS_NORMS = frozenset(
+    {torch.nn.functional.rms_norm, torch.rms_norm, torch.ops.aten.rms_norm.default}
+)
+"""Functions that add the epsilon of their dtype unless another is given, the fourth argument."""
+
 
 def precise_run(
     model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: CallSpec
@@ -281,6 +286,10 @@ class Widened(TorchFunctionMode):
             return self._drawn(func, name, args, kwargs or {})
         if (found := self._of_large(func, args, kwargs or {})) is not None:
             return self._shaken_unless_view(found, ())
+        if func in _RMS_NORMS and (kwargs or {}).get("eps", *args[3:] or (None,)) is None:
+            # 16-bit values are summed in float32, which has the epsilon then.
+            own = torch.float64 if self.coarsest is torch.float64 else torch.float32
+            args, kwargs = args[:3], {**(kwargs or {}), "eps": torch.finfo(own).eps}
         args = tuple(mapped(each, self._wide) for each in args)
         if func in _CASTS:
             self.note(_CASTS[func])

@@ -311,7 +311,8 @@ class _Generation:
             execution: Execution | None = None
             while True:
                 self._job.check()
-                self._job.report(_("Token {n} of {count}", n=len(tokens) + 1, count=count))
+                n = len(tokens)
+                self._job.report(_("Token {n} of {count}", n=n + 1, count=count), n / count)
                 if execution is None:
                     name = next(name for name, each in parts.items() if each is stages)
                     execution = Execution(executable, name, stages.arguments(arguments))

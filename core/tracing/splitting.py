@@ -425,7 +425,7 @@ class TorchPart(nn.Module):
         """The structures of its inputs: a named tuple may come as a plain one."""
         self.objects: dict[str, Nest] = {}
         """The structures of the inputs that are objects: given as lists of their leaves."""
-        self.at_sizes: list[tuple[Mapping[str, int], list[Any]]] = []
+        self.at_sizes: list[tuple[Mapping[str, int], tuple[Any, ...]]] = []
         """Its outputs, tensors without content, at some sizes of named dimensions."""
         self.held = Selected()
         self.training = False
@@ -581,6 +581,11 @@ class TorchPart(nn.Module):
             for index, each in enumerate(leaves)
             if index not in self.constants
         )
+
+
+def without_content(result: Any) -> Any:
+    """Return a result of a part, a tensor as one of its shape and dtype alone."""
+    return result.to("meta") if isinstance(result, torch.Tensor) else result
 
 
 class Selected(nn.Module):

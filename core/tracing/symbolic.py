@@ -31,7 +31,7 @@ from lowerscope.core.sources.pytree import CallSpec, Nest, flattened, plain, unf
 from lowerscope.core.tracing.evaluated_nodes import EvaluatedNodes
 from lowerscope.core.tracing.example_run import may_write, memory_of, run_eagerly, tensors_in
 from lowerscope.core.tracing.extents import Sizes, at_other_sizes, sizes_of
-from lowerscope.core.tracing.splitting import OF_SHAPE, Split, TorchPart
+from lowerscope.core.tracing.splitting import OF_SHAPE, Split, TorchPart, without_content
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
     StateChange,
@@ -684,7 +684,7 @@ class _SplitTracer(_Tracer):
             others = []
         outputs = part.settle(leaves, spec, [each for each, _other in others])
         part.at_sizes = [
-            (at, [_kept(found[index]) for index in outputs])
+            (at, tuple(without_content(found[index]) for index in outputs))
             for at, (found, _spec) in zip(sizes, results, strict=True)
             if at
         ]
@@ -706,11 +706,6 @@ class _SplitTracer(_Tracer):
         for number, inputs in enumerate((self._values, *self._others) if read else [self._values]):
             values = {node: _cloned(each[number]) for node, each in found.items()}
             yield _mutable(fx.node.map_arg(nodes, values.__getitem__)), inputs.sizes
-
-
-def _kept(result: Any) -> Any:
-    """Return a result of a part without the content of tensors."""
-    return result.to("meta") if isinstance(result, torch.Tensor) else result
 
 
 def _mutable(value: Any) -> Any:
@@ -854,6 +849,11 @@ class _Proxy(fx.Proxy):
     @__class__.setter
     def __class__(self, kind: type) -> None:
         raise TypeError("the class of a traced value cannot be assigned")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Copy what it stands for; fx copies the graph and the tracer with it."""
+        is_tensor = issubclass(cast(_Tracer, self.tracer).type_of(self.node), torch.Tensor)
+        return self.clone() if is_tensor else self
 
     def _number(self) -> Any:
         with cast(_Tracer, self.tracer).noting():

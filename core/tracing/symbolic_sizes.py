@@ -6,6 +6,7 @@ Importing it takes seconds: it loads sympy and parts of torch.
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from torch.fx.experimental.symbolic_shapes import (  # type: ignore[attr-defined
     ShapeGuard,
 )
 from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.dimensions import parts_of
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
@@ -35,8 +37,9 @@ from lowerscope.core.sources.symbolic_extents import (
     symbol_of,
 )
 from lowerscope.core.tracing.example_run import NodeInfo, describe
-from lowerscope.core.tracing.extents import expression_of
-from lowerscope.core.tracing.splitting import TorchPart
+from lowerscope.core.tracing.extents import at_other_sizes, expression_of, sizes_of
+from lowerscope.core.tracing.grouping import Group
+from lowerscope.core.tracing.splitting import TorchPart, without_content
 from lowerscope.core.tracing.trace_errors import (
     NamedInputs,
     first_line,
@@ -80,9 +83,14 @@ class Symbols:
         self.names[extent.node.expr] = symbol_of(name)
         return extent
 
-    def outputs_of(self, part: TorchPart, varies: Sequence[Sequence[bool]]) -> tuple[Any, ...]:
-        """Return the outputs of a part that runs in torch, with extents of the names.
+    def outputs_of(
+        self,
+        outputs_at: Sequence[tuple[Mapping[str, int], Any]],
+        varies: Sequence[Sequence[bool]],
+    ) -> Any:
+        """Return the outputs of a node that runs in torch, with extents of the names.
 
+        `outputs_at`: its outputs, a nest of tensors without content, at some sizes.
         `varies`: for each tensor, the axes whose extents depend on data.
 
         Raises `ValueError` if an extent is no simple expression of the sizes.
@@ -90,8 +98,10 @@ class Symbols:
         names = {name: self._extents[name] for name in self._named.ranges if name in self._extents}
         made: list[Any] = []
         axes = iter(varies)
-        for index, first in enumerate(part.at_sizes[0][1]):
-            found = [(sizes, outputs[index]) for sizes, outputs in part.at_sizes]
+        first_outputs, spec = pytree.tree_flatten(outputs_at[0][1])
+        flat = [(sizes, pytree.tree_leaves(outputs)) for sizes, outputs in outputs_at]
+        for index, first in enumerate(first_outputs):
+            found = [(sizes, outputs[index]) for sizes, outputs in flat]
             if not isinstance(first, torch.Tensor):
                 raise ValueError(_("it gives a number"))
             if any(each.dim() != first.dim() for _sizes, each in found):
@@ -107,7 +117,7 @@ class Symbols:
                     raise ValueError(_("a result has a shape that is no expression of the sizes"))
                 shape.append(formula[1](names))
             made.append(torch.empty(shape, dtype=first.dtype))
-        return tuple(made)
+        return pytree.tree_unflatten(made, spec)
 
     def inputs(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Return tensors with the symbolic shapes of the inputs, for use in `mode`."""
@@ -214,9 +224,59 @@ def run_symbolically(
     """
     symbols = Symbols(named, inputs)
     recorder = _Recorder(graph_module, symbols, named, lines)
+    recorder.groups = _groups_at_sizes(graph_module, inputs, named)
     with _without_values(symbols), SymbolicSizes():
         recorder.run(*symbols.inputs(inputs), enable_io_processing=False)
     return recorder.values
+
+
+OutputsAt = list[tuple[Mapping[str, int], Any]]
+"""The outputs of a node as tensors without content, each with the sizes that they were found at."""
+
+
+def _groups_at_sizes(
+    graph_module: fx.GraphModule, inputs: Sequence[torch.Tensor], named: NamedInputs
+) -> dict[str, OutputsAt]:
+    """Return the outputs of the groups that hold parts which run in torch, by name of their nodes.
+
+    What is in such a group computes with numbers that tensors without content do not have.
+    """
+    groups = [
+        node
+        for node in graph_module.graph.find_nodes(op="call_module", sort=False)
+        if isinstance(group := graph_module.get_submodule(str(node.target)), Group)
+        and any(isinstance(each, TorchPart) for each in group.modules())
+    ]
+    found: dict[str, OutputsAt] = {node.name: [] for node in groups}
+    if groups:
+        own = sizes_of(named, inputs), tuple(inputs)
+        for sizes, values in itertools.chain([own], at_other_sizes(named, inputs)):
+            run = _GroupOutputs(graph_module)
+            with torch.no_grad(), torch.random.fork_rng(devices=[]):
+                try:
+                    run.run(*(each.clone() for each in values), enable_io_processing=False)
+                except Exception:  # a model may reject inputs by any error
+                    if not any(found.values()):
+                        raise
+                    continue
+            for name, outputs in found.items():
+                outputs.append((sizes, run.outputs[name]))
+    return found
+
+
+class _GroupOutputs(fx.Interpreter):
+    """Interpreter that records the outputs of groups without their content."""
+
+    def __init__(self, graph_module: fx.GraphModule) -> None:
+        super().__init__(graph_module)
+        self.extra_traceback = False
+        self.outputs: dict[str, Any] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        value = super().run_node(n)
+        if n.op == "call_module" and isinstance(self.fetch_attr(str(n.target)), Group):
+            self.outputs[n.name] = pytree.tree_map(without_content, value)
+        return value
 
 
 class _Recorder(fx.Interpreter):
@@ -236,11 +296,14 @@ class _Recorder(fx.Interpreter):
         self._symbols = symbols
         self._named = named
         self._lines = lines
+        self.groups: Mapping[str, OutputsAt] = {}
+        """Outputs of the groups with parts that run in torch, by name of their nodes."""
 
     def _value_of(self, n: fx.Node) -> Any:
         part = self.fetch_attr(str(n.target)) if n.op == "call_module" else None
-        if isinstance(part, TorchPart):
-            return self._symbols.outputs_of(part, n.meta.get("varies", ()))
+        known = part.at_sizes if isinstance(part, TorchPart) else self.groups.get(n.name)
+        if known is not None:
+            return self._symbols.outputs_of(known, n.meta.get("varies", ()))
         return super().run_node(n)
 
     def run_node(self, n: fx.Node) -> Any:

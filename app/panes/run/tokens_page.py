@@ -89,6 +89,7 @@ class TokensPage(SeenPage):
         self.count.setValue(TOKENS)
         self.count.setAccessibleName(_("Number of tokens"))
         self.count.setToolTip(_("Number of tokens"))
+        self.count.setSuffix(" " + _("tokens"))
         self.run = push_button(
             _("Generate"),
             _("Generate tokens with TVM and with torch, and compare each call"),
@@ -111,15 +112,15 @@ class TokensPage(SeenPage):
         self.table = Table(
             _("Tokens"),
             (
-                Column("#", numeric=True, width=48),
-                Column(_("call"), width=72),
-                Column(_("TVM token"), numeric=True, width=96),
-                Column(_("torch token"), numeric=True, width=96),
-                Column(_("verdict"), width=100, stretch=True),
-                figures(_("error"), 80),
-                Column(_("TVM time"), numeric=True, width=84),
-                Column(_("torch time"), numeric=True, width=84),
-                Column(_("cache, bytes"), numeric=True, width=100),
+                Column("#", numeric=True, width=40),
+                Column(_("call"), width=64),
+                Column(_("TVM token"), numeric=True, width=84),
+                Column(_("torch token"), numeric=True, width=90),
+                Column(_("verdict"), width=92, stretch=True),
+                figures(_("error"), 70),
+                Column(_("TVM time"), numeric=True, width=76),
+                Column(_("torch time"), numeric=True, width=80),
+                Column(_("cache, bytes"), numeric=True, width=92),
             ),
         )
         self.table.set_sortable(True)
@@ -150,12 +151,12 @@ class TokensPage(SeenPage):
         self.entry.setEnabled(record is not None)
         fault = None if record is None else record.fault
         self.node.setVisible(fault is not None and bool(fault.node))
-        self.table.set_empty(
-            _("No tokens yet"),
-            _("Generate compiles the prefill and the decode step, and runs both beside torch."),
-        )
+        is_running = generations.running
+        title = _("Generating…") if is_running else _("No tokens yet")
+        what = _("Generate compiles the prefill and the decode step, and runs both beside torch.")
+        self.table.set_empty(title, generations.progress[0] if is_running else what)
         self.cache.set_empty(_("No cache"))
-        if generations.running:
+        if is_running:
             self.state.set_whole(generations.progress[0])
         elif problem is not None:
             self.state.set_whole(problem.line())
@@ -179,7 +180,7 @@ class TokensPage(SeenPage):
         )
         if record is None:
             self.chart.set_run(())
-            self.chart.set_empty(_("No tokens yet"))
+            self.chart.set_empty(title)
             return
         most = _("cache, at most {count:,} bytes", count=max(e.cache_bytes for e in tokens))
         last = len(tokens) - 1

@@ -64,9 +64,12 @@ def _bare(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str:
 
 
 def _full(info: NodeInfo, make: Any) -> Any:
+    """Return marks for a value; a named dimension has one for all of its places."""
     if info.items:
         return [_full(each, make) for each in info.items]
-    return None if info.shape is None else make(info.shape, dtype=torch.bool)
+    if info.shape is None:
+        return None
+    return make([each if isinstance(each, int) else 1 for each in info.shape], dtype=torch.bool)
 
 
 def _any(marks: Any) -> bool:

@@ -415,10 +415,9 @@ def _copy_pairs(writing: ScheduleRecorder, found: Contraction, tile: Tile, block
     plain = found.plain[tile.packed]
     left, pair = plain.index(tile.vector), plain.index(len(found.spatial))
     why = reason("the copy is written in the order of its layout")
-    loops: dict[int, Sequence[Reference]]
-    loops = {axis: [At(block, loop=axis)] for axis in range(len(plain))}
+    loops: dict[int, list[Reference]] = {n: [At(block, loop=n)] for n in range(len(plain))}
     for axis, size in sorted(((left, tile.width), (pair, _PAIR)), reverse=True):
-        loops[axis] = writing.split(At(block, loop=axis), size, why)
+        loops[axis] = list(writing.split(At(block, loop=axis), size, why))
     others = [loops[axis][0] for axis in range(len(plain)) if axis not in (left, pair)]
     writing.reorder((*others, loops[left][0], loops[pair][0], loops[left][1], loops[pair][1]), why)
     writing.unroll(loops[pair][1], reason("a pair is written at once"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from lowerscope.core.model.reasons import Reason, reason
 from lowerscope.core.model.schedule import At, Reference
@@ -31,14 +32,17 @@ _NEAR = 1 << 18
 
 _BALANCED = 0.8
 """Minimum share of the time in which all threads have work."""
-_RANK = 6
-"""Number of axes of products: places in a tile, batch, rows, columns and filters."""
+_PLANE = 2
+"""Number of dimensions of a tile of rows and columns."""
+_RANK = 4
+"""Number of axes of products beside the places in a tile: batch, rows, columns and filters."""
 
 
 @dataclass(frozen=True)
 class _Parts:
     """The blocks around the products.
 
+    `places`: number of dimensions of a tile.
     `planes`: number of axes before those of rows and columns: of the batch, and of depth.
     `rows`: number of rows of tiles that are transformed at once; 0 for the whole input.
     """
@@ -46,6 +50,7 @@ class _Parts:
     padded: str
     transformed: str
     last: str
+    places: int
     planes: int
     rows: int
 
@@ -75,7 +80,8 @@ def winograd(writing: ScheduleRecorder, machine: Machine) -> bool:
         pack(writing, found, tile, machine, filled="", free=found.free[1])
     padded, transformed = found.before
     last = gather(writing, found.block, found.after)
-    parts = _Parts(padded, transformed, last, len(found.spatial) - 5, rows)
+    places = _places(found)
+    parts = _Parts(padded, transformed, last, places, len(found.spatial) - places - 3, rows)
     _cut_outputs(writing, parts, tile)
     outer = _multiply(writing, found, parts, tile)
     _transform(writing, parts, machine.lanes(found.dtype))
@@ -90,16 +96,21 @@ def winograd(writing: ScheduleRecorder, machine: Machine) -> bool:
 def _is_winograd(writing: ScheduleRecorder, found: Contraction) -> bool:
     axes = {each.name: len(each.stmt.iter_vars) for each in blocks_of(writing)}
     spatial = {each.name for each in blocks_of(writing) if is_spatial(each.stmt)}
-    rank = len(found.spatial)
+    places, rank = _places(found), len(found.spatial)
     return (
-        rank >= _RANK
-        and found.spatial[:2] == (4, 4)
-        and found.plain[0][:2] == found.plain[1][:2] == (0, 1)
-        and [axes[each] for each in found.before] == [rank - 2, rank]
+        places >= _PLANE
+        and rank >= places + _RANK
+        and [axes[each] for each in found.before] == [rank - places, rank]
         and bool(found.after)
-        and {axes[each] for each in found.after} == {rank - 2}
+        and {axes[each] for each in found.after} == {rank - places}
         and spatial.issuperset(found.before)
     )
+
+
+def _places(found: Contraction) -> int:
+    """Return the number of dimensions of a tile: of the first axes of length 4 of both factors."""
+    axes = zip(found.spatial, *found.plain, strict=False)
+    return len(list(takewhile(lambda at: at[1] == (4, at[0], at[0]), enumerate(axes))))
 
 
 def _rows(writing: ScheduleRecorder, found: Contraction, tile: Tile, machine: Machine) -> int:
@@ -109,9 +120,9 @@ def _rows(writing: ScheduleRecorder, found: Contraction, tile: Tile, machine: Ma
     and a part for each vector of filters unless it is near.
     """
     inputs, weights = (each * bytes_of(found.dtype) for each in found.elements)
-    *planes, rows, _columns, filters = found.spatial[2:]
+    *planes, rows, _columns, filters = found.spatial[_places(found) :]
     vectors = math.ceil(filters / tile.width)
-    # In three dimensions, a part is as deep as the kernel.
+    # A part is as deep as the kernel.
     near = _NEAR // math.prod(found.reduced[:-1])
 
     def bytes_read(count: int) -> int:
@@ -132,21 +143,24 @@ def _cut_outputs(writing: ScheduleRecorder, parts: _Parts, tile: Tile) -> None:
     """Split the loops of the output into tiles, and the filters into vectors."""
     last = parts.last
     _batch, filters, *planes, rows, columns = writing.loops(last)
-    why = reason("a tile of 4×4 products has 2×2 outputs")
-    x, dx = writing.do("split", why, loop=columns, factors=(None, 2))
+    why = reason("a tile of 4 products per dimension has 2 outputs")
+    x, *pixels = writing.do("split", why, loop=columns, factors=(None, 2))
     sizes = (None, parts.rows, 2) if parts.rows else (None, 2)
     *part, dy = writing.do("split", why, loop=rows, factors=sizes)
+    pixels.insert(0, dy)
+    if parts.places > _PLANE:
+        pixels.insert(0, writing.split(planes[-1], 2, why)[1])
     why = reason("{width} filters are computed side by side", width=tile.width)
     outer, *lanes = writing.do("split", why, loop=filters, factors=(None, tile.vectors, tile.lanes))
     # The loops over planes have moved: those over filters are three now.
     deep = [At(last, loop=each) for each in range(4, 4 + len(planes))]
-    near = (x, lanes[0], dy, dx, lanes[1])
+    near = (x, lanes[0], *pixels, lanes[1])
     writing.reorder(
         (*deep, *part[:-1], outer, part[-1], *near) if parts.rows else (outer, *deep, *part, *near),
         reason("part by part: what is transformed is used up while it is in the cache"),
     )
-    for loop in (dy, dx):
-        writing.unroll(loop, reason("the four outputs share sums of products"))
+    for loop in pixels:
+        writing.unroll(loop, reason("the outputs of a tile share sums of products"))
     why = reason("{lanes} values are one vector register", lanes=tile.lanes)
     writing.vectorize(lanes[1], why)
 
@@ -191,14 +205,14 @@ def _transform(writing: ScheduleRecorder, parts: _Parts, lanes: int) -> None:
             writing.compute_at(block, parts.last, parts.around - 1, why)
     why = reason("{lanes} channels are one vector register", lanes=lanes)
     outer, inner = _lanes(writing, parts.transformed, lanes, why)
-    axes = (range(2, parts.planes + 4), range(2))
+    axes = (range(parts.places, parts.places + parts.planes + 2), range(parts.places))
     tiles, places = (writing.inners(parts.transformed, each, parts.around) for each in axes)
     writing.reorder(
         (*tiles, outer, *places, inner),
-        reason("the 16 values of a tile share what they read, and their sums"),
+        reason("the values of a tile share what they read, and their sums"),
     )
-    for loop in writing.inners(parts.transformed, (0, 1), parts.around):
-        writing.unroll(loop, reason("each of the 16 values is another sum"))
+    for loop in writing.inners(parts.transformed, range(parts.places), parts.around):
+        writing.unroll(loop, reason("each of the values is another sum"))
     outer, inner = _lanes(writing, parts.padded, lanes, why)
     pixels = writing.inners(parts.padded, range(1, parts.planes + 2), parts.around)
     writing.reorder((outer, *pixels, inner), reason("few channels are read at a time"))

@@ -81,11 +81,22 @@ class Two(nn.Module):
 class Recurrent(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(6, 5, batch_first=True)
-        self.head = nn.Linear(5, 2)
+        self.lstm = nn.LSTM(6, 16, batch_first=True)
+        self.head = nn.Linear(16, 2)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.head(self.lstm(x)[0][:, -1])
+
+
+class Projected(nn.Module):
+    """A recurrent layer that no rule covers as a whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(6, 5, batch_first=True, proj_size=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.lstm(x)[0]
 
 
 class Stacked(nn.Module):
@@ -94,8 +105,8 @@ class Stacked(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.lstm = nn.LSTM(6, 5, 2, batch_first=True, bidirectional=True)
-        self.gru = nn.GRU(10, 4, bidirectional=True)
-        self.rnn = nn.RNN(8, 3, batch_first=True)
+        self.gru = nn.GRU(10, 18, bidirectional=True)
+        self.rnn = nn.RNN(36, 3, batch_first=True, nonlinearity="relu")
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         states = x.new_zeros(4, x.shape[0], 5), torch.ones(4, x.shape[0], 5)
@@ -282,3 +293,28 @@ class Routed(nn.Module):
         while whole.abs().max() > 1:
             whole = whole * 0.5
         return whole.relu() + 1, whole[whole[:, 0] > 0] * 2
+
+
+class Numbered(nn.Module):
+    """Takes the numbers of experts out of tensors, and branches on them in a loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.weights = nn.Parameter(torch.randn(2, 4, 4))
+
+    def forward(self, x: torch.Tensor, past: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        y = torch.zeros_like(x)
+        for expert in x.topk(2).indices[0]:
+            number = int(expert.item())
+            if number >= 2:
+                part = x
+                y = y - 1
+            else:
+                part = F.linear(x, self.weights[number])
+            y = y + part * x[0, number]
+        keys = y.new_empty(*past.shape[:-1], 6)
+        keys[..., :4].copy_(past + y)
+        keys[..., 4:].copy_(past[..., :2])
+        return keys.relu()

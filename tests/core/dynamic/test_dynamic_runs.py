@@ -156,18 +156,20 @@ def test_checks_of_sizes_that_depend_on_data_stay(pipeline: Pipeline, recipe_of:
 @pytest.mark.parametrize(
     ("entry", "given"),
     [
-        ("Recurrent", "x=batch,4,6:float32"),
-        ("Stacked", "x=batch,3,6:float32"),
+        ("Recurrent", "x=batch,length,6:float32"),
+        ("Stacked", "x=batch,length,6:float32"),
         ("Cells", "x=batch,3,6:float32"),
         ("Attends", "x=batch,length,6:float32"),
         ("Translates", "x=batch,length,6:float32"),
         ("Resized", "x=batch,3,4,5:float32"),
     ],
 )
-def test_operators_are_lowered_in_parts_for_named_sizes(
+def test_layers_are_lowered_for_named_sizes(
     pipeline: Pipeline, recipe_of: RecipeOf, run: Run, entry: str, given: str
 ) -> None:
-    dims, sizes = ("batch=1..9", "length=3..7"), ("batch=4,1,9", "length=4,3,7")
+    first = 1 if entry in ("Recurrent", "Stacked") else 3
+    dims = ("batch=1..9", f"length={first}..7")
+    sizes = ("batch=4,1,9", f"length=4,{first},7")
     count = 1 + ("length" in given)
     recipe = recipe_of(entry, (given,), dims[:count], sizes[:count])
     lowered = pipeline.stages(recipe).lowered
@@ -179,13 +181,25 @@ def test_operators_are_lowered_in_parts_for_named_sizes(
 def test_what_is_not_the_same_for_all_sizes_runs_in_torch_and_says_so(
     pipeline: Pipeline, recipe_of: RecipeOf
 ) -> None:
-    recipe = recipe_of("Recurrent", ("x=2,length,6:float32",), ("length=1..16",))
+    recipe = recipe_of("Projected", ("x=2,length,6:float32",), ("length=1..16",))
     lowered = pipeline.stages(recipe).lowered
     assert lowered is not None
     assert [note.text for note in lowered.notes] == [
         "lstm: no rule covers it as a whole, and its operators are not the same for all sizes; "
         "runs in torch (node lstm)"
     ]
+
+
+def test_numbers_of_data_beside_named_sizes_stay_in_torch(
+    pipeline: Pipeline, recipe_of: RecipeOf, run: Run
+) -> None:
+    inputs = "x=1,4:float32", "past=length,4:float32"
+    recipe = recipe_of("Numbered", inputs, ("length=2..32",), ("length=5,2,32",))
+    lowered = pipeline.stages(recipe).lowered
+    assert lowered is not None
+    by_tvm = {each.node for each in lowered.nodes.values() if each.strategy == "high-level"}
+    assert {"first", "relu", "add"} <= {each.rstrip("_0123456789") for each in by_tvm}
+    check(run(recipe, "high-level"))
 
 
 @pytest.mark.parametrize("tracer", ["auto", "export"])

@@ -115,8 +115,9 @@ X = torch.randn(2, 3, 8)
 class Sequences(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.first = nn.LSTM(8, 4, batch_first=True, bidirectional=True)
-        self.second = nn.LSTM(8, 4, batch_first=True, bidirectional=True)
+        # With a projection, no rule covers them as a whole.
+        self.first = nn.LSTM(8, 6, batch_first=True, bidirectional=True, proj_size=4)
+        self.second = nn.LSTM(8, 6, batch_first=True, bidirectional=True, proj_size=4)
 
     def forward(self, x: torch.Tensor) -> Any:
         y, state = self.first(x)
@@ -145,7 +146,7 @@ def test_the_bindings_of_the_parts_are_those_of_the_node(
     part = next(part for part in nodes[0].parts if part.target == "aten.linear.default")
     prefix = "first_" if tracer == "export" else ""
     assert part.args == f"transpose, {prefix}weight_ih_l0, {prefix}bias_ih_l0"
-    assert (part.shape, part.dtype) == ((3, 2, 16), "float32")
+    assert (part.shape, part.dtype) == ((3, 2, 24), "float32")
     assert part.rule.startswith("linear: ")
 
 
@@ -161,7 +162,8 @@ def test_what_would_become_too_many_operators_runs_in_torch(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decomposition, "MOST", 100)
-    _, lowered = bench.lower(nn.LSTM(2, 2).eval(), (torch.randn(20, 2),), "export", "te")
+    model = nn.LSTM(2, 3, proj_size=2).eval()
+    _, lowered = bench.lower(model, (torch.randn(20, 2),), "export", "te")
     assert lowered.nodes["lstm"].strategy == "library"
 
 

@@ -319,17 +319,45 @@ def test_weights_in_half_precision_are_padded_as_well(tmp_path: Path) -> None:
     assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match"
 
 
-def test_winograd_is_as_exact_as_direct_sums() -> None:
+EQUAL_LANES = """
+import torch
+import torch.nn.functional as F
+
+
+class Net(torch.nn.Module):
+    def forward(self, x, y):
+        wide = x.expand(1, 7, 16)
+        return x.repeat(1, 1, 64), F.pad(wide, (1, 2)), torch.where(y > 0, x, y), wide + 0
+
+
+example_inputs = torch.randn(1, 7, 1).to(torch.bfloat16), torch.randn(1, 7, 32).to(torch.bfloat16)
+"""
+
+
+def test_a_bfloat16_that_is_the_same_in_all_lanes_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(EQUAL_LANES, encoding="utf-8")
+    recipe = Recipe(
+        source=Source(spec=str(tmp_path / "net.py")), steps=find_pipeline("optimise-cpu").steps
+    )
+    assert Pipeline().answer(RunQuery(recipe, quick=True)).verdict == "match"
+
+
+@pytest.mark.parametrize("size", [(14, 14), (8, 14, 14)], ids=["two dimensions", "three"])
+def test_winograd_is_as_exact_as_direct_sums(size: tuple[int, ...]) -> None:
     """In float32, beside float64: sums are shorter, and transformations add few roundings."""
     torch.manual_seed(0)
-    plain = torch.nn.Conv2d(256, 32, 3, padding=1, bias=False)
-    given = torch.randn(1, 256, 14, 14)
+    made, made_relax = {
+        2: (torch.nn.Conv2d, relax.op.nn.conv2d),
+        3: (torch.nn.Conv3d, relax.op.nn.conv3d),
+    }[len(size)]
+    plain = made(256, 32, 3, padding=1, bias=False)
+    given = torch.randn(1, 256, *size)
     weights = relax.const(plain.weight.detach().numpy(), "float32")
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType(tuple(given.shape), "float32"))
     with builder.function("main", [x]):
         with builder.dataflow():
-            y = builder.emit_output(relax.op.nn.conv2d(x, weights, padding=[1, 1]))
+            y = builder.emit_output(made_relax(x, weights, padding=[1] * len(size)))
         builder.emit_func_output(y)
     with torch.no_grad():
         truth = plain.double()(given.double())

@@ -26,6 +26,7 @@ from lowerscope.core.run.compare.verdicts import (
 )
 from lowerscope.core.run.float64 import precise_run
 from lowerscope.core.sources.pytree import by_position
+from lowerscope.core.tracing.trace_errors import NamedInputs
 from lowerscope.core.tracing.tracing import trace
 
 CHOSEN = Tolerances(float32=Tolerance(1e-3, 1e-4))
@@ -237,6 +238,17 @@ def test_weights_need_not_fit_into_memory_in_float64(
     assert found.coarsest is torch.float32
 
 
+@pytest.mark.parametrize("eps", [None, 1e-3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_float64_keeps_the_constant_of_an_rms_norm(dtype: torch.dtype, eps: float | None) -> None:
+    """By default it is an epsilon of the dtype that torch computes in."""
+    model, x = nn.RMSNorm(8, eps=eps).to(dtype), torch.full((1, 8), 1e-4, dtype=dtype)
+    found = precise_run(model, (x,), 0, by_position(["x"]))
+    assert found is not None
+    with torch.no_grad():
+        assert torch.allclose(found.outputs[0], model(x).double(), rtol=1e-2)
+
+
 _ATEN = torch.ops.aten
 _OF_WEIGHT: dict[str, Callable[..., torch.Tensor]] = {
     "linear": lambda x, w, b: nn.functional.linear(x, w, b),
@@ -319,6 +331,28 @@ def test_what_is_read_before_it_is_filled_has_no_values() -> None:
     found = uninitialised(traced.graph_module.graph, modules, traced.values)
     assert {"new_empty", "slice_scatter", "add"} <= found
     assert not found & {"mul", "mul_1", "slice_scatter_1", "t", "sub"}
+
+
+class FillingRows(nn.Module):
+    """Fills new memory of any number of rows."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        out = x.new_empty(x.shape[0], 4)
+        out[:, :2].copy_(x)
+        early = out + 1
+        out[:, 2:].copy_(x * 3)
+        return early, out - 1
+
+
+def test_memory_of_a_named_size_is_followed() -> None:
+    named = NamedInputs((("n", 2),), {"n": (2, 9)})
+    traced = trace(FillingRows(), (torch.ones(3, 2),), "export", named=named)
+    modules = dict(traced.graph_module.named_modules(remove_duplicate=False))
+    found = uninitialised(traced.graph_module.graph, modules, traced.values)
+    (output,) = traced.graph_module.graph.find_nodes(op="output")
+    early, last = output.args[0]
+    assert early.name in found
+    assert last.name not in found
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

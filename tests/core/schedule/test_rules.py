@@ -117,6 +117,8 @@ WINOGRAD = {
     "odd": by_winograd(3, 32, 16, (7, 9), (0, 1, 2, 1)),
     "deep, whole": by_winograd(2, 16, 32, (3, 9, 7), (0, 1, 2, 1, 0, 1)),
     "deep, in parts": by_winograd(1, 16, 64, (4, 56, 56), (1, 1, 1, 1, 1, 1)),
+    "deep tiles, whole": by_winograd(2, 16, 32, (5, 9, 7), (0, 1, 2, 1, 1, 1)),
+    "deep tiles, in parts": by_winograd(1, 16, 64, (7, 28, 28), (1, 1, 1, 1, 1, 1)),
     "a prime number of tiles": by_winograd(1, 16, 48, (13, 21), (1, 2, 1, 2)),
 }
 WIDEST = tvm.target.Target({"kind": "llvm", "num-cores": 2, "mcpu": "skylake-avx512"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import re
 from collections.abc import Callable
@@ -383,3 +384,20 @@ def test_torch_logs_no_traceback_of_what_export_cannot_trace() -> None:
     finally:
         log.removeHandler(handler)
     assert not records
+
+
+class CopyingDeeply(nn.Module):
+    """Copies a nest of a traced tensor and a traced size, and changes the copy."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        kept = {"x": x * 2, "rows": x.shape[0]}
+        copied = copy.deepcopy(kept)
+        copied["x"] += copied["rows"]
+        return torch.cat([kept["x"], copied["x"]])
+
+
+def test_a_deep_copy_of_traced_values_is_a_copy_of_tensors() -> None:
+    traced = trace(CopyingDeeply(), (X,), "fx")
+    assert not traced.notes
+    assert "clone" in {node.name for node in traced.graph_module.graph.nodes}
+    assert torch.equal(traced.graph_module(X)[2:], X * 2 + 2)
