@@ -140,7 +140,32 @@ def outer(b: NodeBuilder, input: Value, vec2: Value) -> Value:
 @rule(torch.einsum, aten.einsum.default)
 def einsum(b: NodeBuilder, equation: str, *operands: Any, path: Any = None) -> Value:
     tensors = list(operands[0]) if isinstance(operands[0], (tuple, list)) else list(operands)
+    *given, result = _subscripts(equation, tensors)
+    # Two at a time, as in torch: at once, each sum would be of all the products.
+    while len(given) > 2:
+        later = {*"".join(given[2:]), *result}
+        made = "".join(each for each in dict.fromkeys("".join(given[:2])) if each in later)
+        product = b.emit(op.einsum(tensors[:2], f"{','.join(given[:2])}->{made}"))
+        tensors[:2], given[:2] = [product], [made]
+    if given:
+        equation = f"{','.join(given)}->{result}"
     return b.emit(op.einsum(tensors, equation))
+
+
+def _subscripts(equation: str, tensors: list[Value]) -> list[str]:
+    """Return the letters of the axes of tensors, and of the result; only the last for the others.
+
+    Those of an ellipsis have none, and an axis of size 1 is not any other.
+    """
+    inputs, arrow, result = equation.replace(" ", "").partition("->")
+    given = inputs.split(",")
+    sizes: dict[str, Any] = {}
+    are_same = all(
+        sizes.setdefault(letter, size) == size
+        for letters, tensor in zip(given, tensors, strict=False)
+        for letter, size in zip(letters, shape_of(tensor), strict=False)
+    )
+    return [*given, result] if arrow and are_same and "." not in equation else [result]
 
 
 @rule(

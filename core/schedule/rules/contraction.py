@@ -17,6 +17,7 @@ from lowerscope.core.schedule.bfloat16_dot import BFLOAT16_DOT
 from lowerscope.core.schedule.block_primitives import intrinsics
 from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place
+from lowerscope.core.schedule.rules.movement import write_elements
 from lowerscope.core.schedule.rules.recorder import (
     CHEAP,
     SPATIAL,
@@ -534,6 +535,10 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     _share(writing, last, found, outer, machine, before)
     if tile.in_pairs:
         _multiply_pairs(writing, found)
+    for block in found.beyond[:-1]:
+        writing.inline(block, reason("no intermediate value is stored"))
+    for block in found.beyond[-1:]:
+        write_elements(writing, block, machine)
     return True
 
 

@@ -276,7 +276,7 @@ def write_elements(writing: ScheduleRecorder, block: str, machine: Machine) -> N
         # The threads share the outermost loop, and LLVM vectorizes the others.
         axes -= 1
     if width:
-        axes = _whole_rows(extents, axes, width)
+        axes = whole_rows(extents, axes, width)
     if axes > 1:
         writing.do(
             "fuse",
@@ -304,14 +304,15 @@ def write_elements(writing: ScheduleRecorder, block: str, machine: Machine) -> N
         parallelise(writing, outer, machine)
 
 
-def _whole_rows(extents: Sequence[int | None], axes: int, width: int) -> int:
+def whole_rows(extents: Sequence[int | None], axes: int, width: int) -> int:
     """Return the number of last axes to fuse, of those that are one row, for vectors of a width.
 
     Of vectors in a row of 128 × 56 × 56, TVM simplifies what 64 divides, 56 × 56, apart from what
     it does not, 56. What is left is no longer one number: vectors are gathered.
     """
     parts = [math.prod(each or 1 for each in extents[-count:]) for count in range(1, axes + 1)]
-    least = next(count for count, part in enumerate(parts, start=1) if part % width == 0)
+    found = (count for count, part in enumerate(parts, start=1) if part % width == 0)
+    least = next(found, axes)
     return axes if parts[0] % width == 0 else least
 
 

@@ -115,6 +115,8 @@ class Contraction:
         they are one index in `reads` and `plain`.
     `free`: whether each of the two is an argument whose layout may change when the model is built:
         a constant.
+    `after`, `beyond`: the blocks after it: first those with an element for each sum at most, then
+        those that read one for several elements, as a factor that is broadcast.
     `finishing`: Estimated number of operations on a complete sum.
     """
 
@@ -129,6 +131,7 @@ class Contraction:
     dtype: str
     before: tuple[str, ...]
     after: tuple[str, ...]
+    beyond: tuple[str, ...]
     finishing: int
     flat: bool
 
@@ -269,6 +272,11 @@ def contraction_of(writing: ScheduleRecorder) -> Contraction | None:
     last = found.rank - 1
     plain = [_plain(each, found.axes) for each in found.regions]
     planes = [_is_plane(each, found.axes, last) for each in found.regions]
+    sums = math.prod(sizes[: found.rank])
+    spread = (
+        writing.work(known(axis.dom.extent) for axis in each.stmt.iter_vars) for each in found.after
+    )
+    count = next((place for place, work in enumerate(spread) if work > sums), len(found.after))
     return Contraction(
         block=found.place.name,
         spatial=tuple(sizes[: found.rank]),
@@ -291,8 +299,9 @@ def contraction_of(writing: ScheduleRecorder) -> Contraction | None:
         free=tuple(_is_free(writing, each.source) for each in found.regions),
         dtype=str(found.store.buffer.dtype),
         before=names_of(found.before),
-        after=names_of(found.after),
-        finishing=sum(operations(each.stmt.body) for each in found.after),
+        after=names_of(found.after[:count]),
+        beyond=names_of(found.after[count:]),
+        finishing=sum(operations(each.stmt.body) for each in found.after[:count]),
     )
 
 
@@ -569,14 +578,14 @@ def gather(writing: ScheduleRecorder, block: str, after: Sequence[str]) -> str:
     `after`: those that are computed from its result, the last one last.
     """
     if not after:
-        writing.do(
+        (made,) = writing.do(
             "cache_write",
             reason("partial results are kept apart until they are complete"),
             block=At(block),
             write_buffer_index=0,
             storage_scope="local",
         )
-        return writing.blocks()[-1]
+        return str(writing.block(made).name_hint)
     for each in after[:-1]:
         writing.inline(each, reason("the sum is used where it is computed"))
     return after[-1]

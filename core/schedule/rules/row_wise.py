@@ -17,7 +17,7 @@ from lowerscope.core.model.reasons import reason
 from lowerscope.core.model.schedule import At, Reference
 from lowerscope.core.schedule.loop_primitives import reduces
 from lowerscope.core.schedule.references import Place, function_of
-from lowerscope.core.schedule.rules.movement import accesses_of, axes_in_row
+from lowerscope.core.schedule.rules.movement import accesses_of, axes_in_row, whole_rows
 from lowerscope.core.schedule.rules.recorder import (
     CHEAP,
     REDUCTION,
@@ -527,7 +527,7 @@ def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Mac
         return
     extent, most = stage.extents[near], machine.lanes(stage.dtype)
     if near == len(stage.extents) - 1 and extent and extent % most:
-        whole = _fuse_row(writing, stage, rows)
+        whole = _fuse_row(writing, stage, rows, most)
         if whole is not None:
             extent, near = whole, len(writing.loops(stage.name)) - 1
     lanes = _lanes(extent, most)
@@ -555,10 +555,16 @@ def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Mac
     _vectorize(writing, stage.name, extent, lanes, near)
 
 
-def _fuse_row(writing: ScheduleRecorder, stage: Stage, rows: int) -> int | None:
-    """Make one loop of the last ones, if that is a row; return its extent, ``None`` if not."""
+def _fuse_row(writing: ScheduleRecorder, stage: Stage, rows: int, most: int) -> int | None:
+    """Make one loop of the last ones, if that is a row; return its extent, ``None`` if not.
+
+    `most`: lanes of a register.
+    """
     accesses = accesses_of(writing.block(At(stage.name)))
     axes = 0 if accesses is None else min(accesses.row(stage.extents), stage.spatial - rows)
+    if axes > 1:
+        row = stage.extents[len(stage.extents) - axes :]
+        axes = whole_rows(row, axes, _lanes(math.prod(each or 1 for each in row), most))
     if axes < 2:
         return None
     loops = writing.loops(stage.name)

@@ -190,6 +190,19 @@ def test_distances_of_many_points_are_a_product_as_in_torch(
     assert ("R.matmul" in outcome.lowered.module.script()) is is_product
 
 
+@pytest.mark.parametrize(("equation", "count"), [("bij,bjk,bki->b", 2), ("bij,bjk,...->bik", 1)])
+def test_products_of_several_tensors_are_those_of_two(
+    bench: Any, equation: str, count: int
+) -> None:
+    """At once, each sum of products would be over both axes; torch multiplies two at a time too."""
+    inputs = torch.randn(2, 3, 4), torch.randn(2, 4, 5), torch.randn(2, 5, 3)
+    if "." in equation:
+        inputs = *inputs[:2], torch.randn(())
+    call = Calls(lambda *given: torch.einsum(equation, *given))
+    outcome = bench.check(call, inputs, "fx", "high-level")
+    assert outcome.lowered.module.script().count("R.einsum") == count
+
+
 def test_windows_that_are_added_are_read_only_where_they_end(bench: Any) -> None:
     """Of 49 taps of a window, at most 9 end at an element."""
 

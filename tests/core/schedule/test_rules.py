@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ import torch
 import tvm
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tvm import relax, te, tirx, topi
+from tvm import relax, s_tir, te, tirx, topi
 
 from lowerscope.core.build.build import compile_function
 from lowerscope.core.build.targets import make_target
@@ -215,6 +216,25 @@ def test_no_sum_is_tested_for_whether_it_exists(rows: int) -> None:
     assert "T.where" not in body
 
 
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_factor_of_a_whole_plane_is_computed_once(*, bias: bool) -> None:
+    """As of the channels in a squeeze-and-excitation block."""
+    x, planes = placeholder("x", 1, 24, 1, 1), placeholder("planes", 1, 32, 9, 9)
+    weights, shift = placeholder("w", 32, 24, 1, 1), placeholder("b", 1, 32, 1, 1)
+    gate = topi.nn.conv2d(x, weights, 1, 0, 1, data_layout="NCHW")
+    gate = topi.sigmoid(topi.add(gate, shift)) if bias else gate
+    given = [x, weights, *([shift] if bias else []), planes]
+    function = te.create_prim_func([*given, topi.nn.relu(topi.multiply(gate, planes))])
+    function = function.with_attr("layout_free_buffers", [1])
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "contraction", ruled.reason
+    (name,) = re.findall(r'"(\w+_update)"', after.script())
+    sch = s_tir.Schedule(after)
+    loops = sch.get_loops(sch.get_sblock(name))
+    assert math.prod(int(sch.get(each).extent) for each in loops) == 32 * 24
+    assert Runner(WIDE).difference("gate", function, after) is None
+
+
 N = tirx.Var("n", "int64")
 
 
@@ -402,6 +422,17 @@ def test_groups_of_channels_are_normalised_one_after_the_other(groups: int) -> N
     # All stages of a group are in one loop.
     assert len(re.findall(r"(?m)^    for ", after.script())) == 1
     assert Runner(WIDE).difference("group_norm", function, after) is None
+
+
+def test_planes_whose_rows_vectors_do_not_divide_are_normalised_in_vectors() -> None:
+    """Three indices in one are no longer one number to TVM: vectors would be gathered."""
+    x, grouped = placeholder("x", 1, 6, 12, 12), placeholder("grouped", 1, 1, 6 * 144)
+    result = te_group_norm(x, grouped, None, None, 1e-5)
+    function = te.create_prim_func([x, grouped, result])
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "row by row", ruled.reason
+    assert "vinsertps" not in compile_function("norm", after, WIDE).mod.inspect_source("asm")
+    assert Runner(WIDE).difference("norm", function, after) is None
 
 
 def test_a_single_value_beside_whole_vectors_is_computed_with_them() -> None:

@@ -4,7 +4,6 @@ from tests.core.lowering.operator_table.drawing import (
     F32,
     FLOATS,
     SIGNED,
-    WIDE_FLOATS,
     Tensors,
     like,
 )
@@ -116,10 +115,10 @@ ENTRIES = (
         "torch.einsum('bii->bi', y[:, :, :4])",
     ),
     Entry(
-        # In half precision torch rounds between the two products, and nothing here does.
-        "einsum of three",
-        {"x": Tensors((*WIDE_FLOATS, "int64"), (2, 3, 4))},
-        "torch.einsum('bhi,bhj,bh->bij', x, x, x[..., 0])",
+        "einsum of several",
+        {"x": Tensors((*FLOATS, "int64"), (2, 3, 4))},
+        "torch.einsum('bhi,bhj,bh->bij', x, x, x[..., 0]); "
+        "torch.einsum('bhi,bji,bh,bjk->bhk', x, x, x[..., 0], x)",
     ),
     Entry(
         "chain_matmul",
