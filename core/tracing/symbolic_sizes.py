@@ -26,7 +26,7 @@ from lowerscope.core.model.dimensions import parts_of
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.opened_model import transformers_as_in_a_run
+from lowerscope.core.sources.opened_model import transformers_as_in_a_run, without_logs
 from lowerscope.core.sources.pytree import CallSpec
 from lowerscope.core.sources.symbolic_extents import (
     SymbolicMode,
@@ -409,6 +409,8 @@ def _without_values(symbols: Symbols) -> Iterator[None]:
             torch.no_grad(),
             torch.random.fork_rng(devices=[]),
             transformers_as_in_a_run(),
+            # Of operators that fail without values.
+            without_logs("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes"),
             symbols.mode,
         ):
             yield
