@@ -193,7 +193,8 @@ class _Recorder(fx.Interpreter):
         self.mutations: dict[str, tuple[str, ...]] = {}
         self._lines = lines
         self._returning: list[fx.Node] = []
-        self._without_effect: dict[fx.Node, fx.Node] = {}
+        self._without_effect: list[fx.Node] = []
+        self._graph_module = graph_module
         self._parameters = {memory_of(each) for each in graph_module.parameters()}
         self._order = {node: index for index, node in enumerate(graph_module.graph.nodes)}
 
@@ -227,7 +228,7 @@ class _Recorder(fx.Interpreter):
             ]
             changed += [tensor for tensor, before in contents if not _same_content(tensor, before)]
             if kept is not None and kept[1].equal(self.env[kept[0]]):
-                self._without_effect[n] = kept[0]
+                self._without_effect.append(n)
                 value, changed = self.env[kept[0]], []
             if changed:
                 self._refuse_overlaps(n, changed, arguments)
@@ -266,14 +267,15 @@ class _Recorder(fx.Interpreter):
 
         Such a call masks or clamps values that were masked or clamped before.
         """
-        for node, written in self._without_effect.items():
+        for node in self._without_effect:
+            written = node.all_input_nodes[0]
             node.replace_all_uses_with(written)
             for each in (node, written):
                 if each.op.startswith("call") and not each.users:  # ``weight.data``
                     each.graph.erase_node(each)
                     self.values.pop(each.name, None)
         if self._without_effect:
-            self.module.recompile()
+            self._graph_module.recompile()
 
     def read_what_is_returned(self) -> None:
         """Let nodes read what a call now returns in place of the argument that it has changed."""

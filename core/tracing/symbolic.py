@@ -917,11 +917,16 @@ _OF_SIZES = frozenset({"shape", "size", "numel", "nelement", "stride", "is_conti
 """Attributes and methods of tensors that depend on their extents."""
 
 
-_VIEWS = {
-    "select": lambda axis, place: (*[_ALL] * axis, place),
-    "narrow": lambda axis, start, length: (*[_ALL] * axis, slice(start, start + length)),
-}
-"""Methods that take a part of a tensor, as keys of it."""
+_PARTS = {"select": 2, "narrow": 3}
+"""Methods that take a part of a tensor, and the number of their arguments."""
+
+_NOT_WRITING = frozenset(
+    {
+        *("squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "as_strided_"),
+        *("resize_", "resize_as_", "set_", "detach_", "requires_grad_", "rename_", "bernoulli_"),
+    }
+)
+"""Methods of tensors whose results are not those of the ones without ``_``, in the same shape."""
 
 
 class _SplitProxy(_Proxy):
@@ -934,7 +939,7 @@ class _SplitProxy(_Proxy):
     _part: tuple[_SplitProxy, tuple[Any, ...]] | None = None
     """The tensor that it is a part of, and the keys."""
     _writes: int = 0
-    """How often it was written before; of a part, the whole tensor."""
+    """The number of writes into it so far; of a part, into the whole tensor until it was taken."""
 
     def __getitem__(self, key: Any) -> Any:
         made = super().__getitem__(key)  # type: ignore[misc]
@@ -955,7 +960,7 @@ class _SplitProxy(_Proxy):
         return self.node
 
     def _written(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that writes into the tensor that it is a part of what one gives."""
+        """Return a function that assigns the result of `function` to the part."""
         assert self._part is not None
         owner, keys = self._part
 
@@ -972,24 +977,25 @@ class _SplitProxy(_Proxy):
         if name in ("fill_", "zero_"):
             return self._written(lambda value=0: value)
         plain = name.removesuffix("_")
-        known = not name.endswith("__") and hasattr(torch.Tensor, plain)
+        known = hasattr(torch.Tensor, plain) and name not in _NOT_WRITING
         return self._written(super().__getattr__(plain)) if known else None
 
     def __getattr__(self, name: str) -> Any:
         tracer = cast(_SplitTracer, self.tracer)
-        if self._part is not None and name.endswith("_"):
-            method = self._in_place(name)
+        if name.endswith("_") and not name.endswith("__"):
+            method = None if self._part is None else self._in_place(name)
             if method is not None:
                 return method
-        if name.endswith("_") and not name.endswith("__"):
-            self._writes += 1
-        if name in _VIEWS and tracer.is_tensor(self):
+            self._whole()._writes += 1
+        if name in _PARTS and tracer.is_tensor(self):
 
-            def part(*args: Any) -> Any:
-                fixed = len(args) > 1 and all(type(each) is int and each >= 0 for each in args)
-                if fixed:
-                    return self[_VIEWS[name](*args)]
-                return tracer.create_proxy("call_method", name, (self, *args), {})
+            def part(*args: Any, **kwargs: Any) -> Any:
+                fixed = all(type(each) is int and each >= 0 for each in args)
+                if not fixed or len(args) != _PARTS[name]:
+                    return tracer.create_proxy("call_method", name, (self, *args), kwargs)
+                axis, start, *length = args
+                key = slice(start, start + length[0]) if length else start
+                return self[(*[_ALL] * axis, key)]
 
             return part
         if name not in OF_SHAPE or tracer.type_of(self.node) is not torch.Tensor:

@@ -534,10 +534,11 @@ def test_parts_of_a_tensor_are_written_where_the_rest_runs_in_torch() -> None:
         row = out.select(0, 2).clamp_(min=0.5)
         last = out[-1]
         out.mul_(2)
+        wide = out.narrow(dim=1, start=0, length=2).select(dim=0, index=0)
         if n.sum() > 0:
             print("positive")
             out = out + 1
-        return torch.cat([out, every.repeat(1, 2)]), row - 1, last
+        return torch.cat([out, every.repeat(1, 2)]), row - 1, last, wide
 
     inputs = [(torch.randn(3, 4), torch.tensor([each])) for each in (1.0, -1.0)]
     _traced, in_torch = check(Calls(filled), *inputs, lowered=20)

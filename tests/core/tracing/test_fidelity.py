@@ -244,7 +244,7 @@ class Masked(nn.Linear):
 
 class Clamped(nn.Linear):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.weight.data.clamp_(min=0)
+        self.weight.data.mul_(1).clamp_(min=0)
         return super().forward(x)
 
 
