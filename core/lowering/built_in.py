@@ -271,6 +271,15 @@ ONLY_TENSORS = _("only tensors can be computed from data")
 """Part of the reason for a node that computes a number from tensors."""
 
 
+def _has_index_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether there is an integer tensor without dimensions, which torch takes as a number,
+    among the arguments."""
+    return any(
+        is_tensor(each) and rank_of(each) == 0 and "int" in dtype_of(each)
+        for each in leaves([args, kwargs], slices=True)
+    )
+
+
 def reason_of(error: Exception) -> str:
     """Return a short reason why TVM, or a rule, failed."""
     if isinstance(error, UnknownDtype):
@@ -430,7 +439,8 @@ class BuiltIn:
                 cause = str(refusal)
             except Exception as error:
                 # TVM raises many types for failed inference; its own message is shown.
-                cause = reason_of(error)
+                by_tensor = _has_index_tensor(args, kwargs)
+                cause = _("a size or an index is a tensor") if by_tensor else reason_of(error)
         if not in_torch:
             made = self._traced.values[node.name].text
             makes = _(

@@ -53,7 +53,7 @@ def members(value: Any, around: Around | None = None) -> list[tuple[Key, Any]] |
         named = isinstance(value, Mapping) and len(value) == len(below)
         return list(zip(map(_key, value) if named else range(len(below)), below, strict=True))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+        return list(_fields(value).items())
     if isinstance(value, Mapping):
         return [(_key(key), each) for key, each in value.items()]
     if isinstance(value, tuple | list):
@@ -64,6 +64,17 @@ def members(value: Any, around: Around | None = None) -> list[tuple[Key, Any]] |
     listed = _only_list(held)
     # A list of layers alone: ``cache.0.keys`` for the attribute ``layers[0].keys``.
     return list(held.items()) if listed is None else [(str(i), e) for i, e in enumerate(listed)]
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass that are set, without running code that guards them."""
+    own: Mapping[str, Any] = getattr(value, "__dict__", {})
+    names = [field.name for field in dataclasses.fields(value)]
+    return {
+        name: own[name] if name in own else getattr(value, name)
+        for name in names
+        if name in own or hasattr(value, name)
+    }
 
 
 def _is_object(value: Any) -> bool:
@@ -293,7 +304,7 @@ def _with_members(value: Any, made: Sequence[Any]) -> Any:
     if isinstance(value, SparseTensor):
         return SparseTensor(tuple(made), value.shape)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in dataclasses.fields(value)]
+        names = _fields(value)
         if isinstance(value, Mapping):
             # Its items and its attributes are the same; only its constructor sets both.
             return type(value)(**dict(zip(names, made, strict=True)))

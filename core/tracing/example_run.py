@@ -163,6 +163,7 @@ def run_once(
         copies = [value.clone() for value in inputs]
         outputs = recorder.run(*copies, enable_io_processing=False)
     recorder.read_what_is_returned()
+    recorder.drop_writes_without_effect()
     return recorder.values, recorder.mutations, outputs
 
 
@@ -192,6 +193,9 @@ class _Recorder(fx.Interpreter):
         self.mutations: dict[str, tuple[str, ...]] = {}
         self._lines = lines
         self._returning: list[fx.Node] = []
+        self._without_effect: list[fx.Node] = []
+        self._graph_module = graph_module
+        self._parameters = {memory_of(each) for each in graph_module.parameters()}
         self._order = {node: index for index, node in enumerate(graph_module.graph.nodes)}
 
     def run_node(self, n: fx.Node) -> Any:
@@ -205,6 +209,7 @@ class _Recorder(fx.Interpreter):
             for tensor in tensors
             if writes_statistics(n)
         ]
+        kept = self._parameter_written(n)
         try:
             value = super().run_node(n)
         except LowerscopeError:
@@ -222,6 +227,9 @@ class _Recorder(fx.Interpreter):
                 if version_of(tensor) != version
             ]
             changed += [tensor for tensor, before in contents if not _same_content(tensor, before)]
+            if kept is not None and kept[1].equal(self.env[kept[0]]):
+                self._without_effect.append(n)
+                value, changed = self.env[kept[0]], []
             if changed:
                 self._refuse_overlaps(n, changed, arguments)
                 if value is None and n.op == "call_function" and len(changed) == 1:
@@ -243,6 +251,31 @@ class _Recorder(fx.Interpreter):
                 n.meta["member"] = fields.index(name)
         self.values[n.name] = describe(value)
         return value
+
+    def _parameter_written(self, node: fx.Node) -> tuple[fx.Node, torch.Tensor] | None:
+        """Return the argument that a node may write and its content, if it is a parameter."""
+        first = node.args[0] if node.args else None
+        if not may_write(node) or not isinstance(first, fx.Node) or "out" in node.kwargs:
+            return None
+        value = self.env[first]
+        if not isinstance(value, torch.Tensor) or memory_of(value) not in self._parameters:
+            return None
+        return first, value.detach().clone()
+
+    def drop_writes_without_effect(self) -> None:
+        """Let nodes read a parameter itself in place of a call that has not changed it.
+
+        Such a call masks or clamps values that were masked or clamped before.
+        """
+        for node in self._without_effect:
+            written = node.all_input_nodes[0]
+            node.replace_all_uses_with(written)
+            for each in (node, written):
+                if each.op.startswith("call") and not each.users:  # ``weight.data``
+                    each.graph.erase_node(each)
+                    self.values.pop(each.name, None)
+        if self._without_effect:
+            self._graph_module.recompile()
 
     def read_what_is_returned(self) -> None:
         """Let nodes read what a call now returns in place of the argument that it has changed."""

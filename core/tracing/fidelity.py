@@ -121,8 +121,8 @@ class _Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self._model = model
         parameters = model.named_parameters()
-        self._own = {name: each for name, each in parameters if _can_be_restored(each)}
-        self._data = {name: each.detach() for name, each in self._own.items()}
+        self.own = {name: each for name, each in parameters if _can_be_restored(each)}
+        self._data = {name: each.detach() for name, each in self.own.items()}
         self._contents: dict[str, torch.Tensor] = {}
         self._in_memory: dict[int, list[str]] = {}
         for name, each in self._data.items():
@@ -145,6 +145,15 @@ class _Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if name in self._contents or name not in now or now[name].data_ptr() != data.data_ptr()
         ]
 
+    def values(self) -> dict[str, torch.Tensor]:
+        """Return copies of these parameters, of those that have the shape that they had."""
+        now = dict(self._model.named_parameters())
+        return {
+            name: now[name].detach().clone()
+            for name in self.names()
+            if name in now and now[name].shape == self._data[name].shape
+        }
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         for place, name in _writes(func):
@@ -161,7 +170,7 @@ class _Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         for name in self.names():
-            mark_written(self._own[name])
+            mark_written(self.own[name])
         with torch.no_grad():
             for name, content in self._contents.items():
                 self._data[name].copy_(content)
@@ -236,7 +245,7 @@ class Behaviour:
 
     `draws`: whether it draws random numbers of torch's.
     `in_place`: whether it changes its buffers, or other tensors of its own, in place.
-    `trains`: whether it changes its parameters.
+    `trains`: whether it changes its parameters at each call.
     `repeats`: whether it computes the same again from the same state.
     `notes`: Behaviour that a graph of one call cannot reproduce.
     """
@@ -253,6 +262,9 @@ def observe(
     model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: CallSpec
 ) -> Behaviour:
     """Call `model` once, or twice if needed; its state and all generators are restored.
+
+    Parameters that only the first call changes, as where ``forward`` masks or clamps them, keep
+    the values that it gives them.
 
     Raises `LowerscopeError` if the model fails on these inputs.
     """
@@ -272,13 +284,21 @@ def observe(
             in_place = versions != [version_of(each) for each in tensors]
             changed: list[str] = []
             differs = ""
-            if is_quick or _changed(before, after):
+            settled = writes.values()
+            if is_quick or settled or _changed(before, after):
                 torch.set_rng_state(start.torch)
                 again = call_eagerly(model, inputs, calling)
                 changed = _changed(after, _attributes(model))
                 if not in_place:
                     differs = difference(again, outputs, compare_values=not draws)
             trained = writes.names()
+            if differs or not _same(settled, writes.values(), 1):
+                settled = {}
+        with torch.no_grad():
+            for name, content in settled.items():
+                writes.own[name].copy_(content)
+        if settled:
+            trained = []
         if trained and differs:
             torch.set_rng_state(start.torch)
             with unchanged(model), run_mode(model)():

@@ -544,6 +544,9 @@ class _SplitTracer(_Tracer):
     Whether they do shows on other inputs of the same shapes.
     """
 
+    def create_arg(self, a: Any) -> Any:
+        return a.now() if _of_class(a, _SplitProxy) else super().create_arg(a)
+
     def is_tensor(self, value: Any) -> bool:
         """Return whether a value is a tensor, traced or not."""
         if _of_class(value, fx.Proxy):
@@ -894,14 +897,18 @@ class _Proxy(fx.Proxy):
 _ALL = slice(None)
 
 
-def _all_keys(keys: Sequence[Any], rank: int) -> list[Any]:
-    """Return the keys of an assignment, one an axis."""
-    if not all(each is ... or type(each) in (int, slice) for each in keys):
-        raise CannotFollow(_("it assigns to elements of a tensor"))
+def _are_fixed(keys: Sequence[Any]) -> bool:
+    """Return whether keys are numbers, ranges of numbers and ``...``, which give a view."""
     bounds = [
         each for key in keys if type(key) is slice for each in (key.start, key.stop, key.step)
     ]
-    if not all(each is None or type(each) is int for each in bounds):
+    are_keys = all(each is ... or type(each) in (int, slice) for each in keys)
+    return are_keys and all(each is None or type(each) is int for each in bounds)
+
+
+def _all_keys(keys: Sequence[Any], rank: int) -> list[Any]:
+    """Return the keys of an assignment, one an axis."""
+    if not _are_fixed(keys):
         raise CannotFollow(_("it assigns to elements of a tensor"))
     missing = [_ALL] * (rank - sum(each is not ... for each in keys))
     before = list(itertools.takewhile(lambda each: each is not ..., keys))
@@ -939,11 +946,87 @@ _OF_SIZES = frozenset({"shape", "size", "numel", "nelement", "stride", "is_conti
 """Attributes and methods of tensors that depend on their extents."""
 
 
+_PARTS = {"select": 2, "narrow": 3}
+"""Methods that take a part of a tensor, and the number of their arguments."""
+
+_NOT_WRITING = frozenset(
+    {
+        *("squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "as_strided_"),
+        *("resize_", "resize_as_", "set_", "detach_", "requires_grad_", "rename_", "bernoulli_"),
+    }
+)
+"""Methods of tensors whose results are not those of the ones without ``_``, in the same shape."""
+
+
 class _SplitProxy(_Proxy):
-    """A proxy of a model that is split: it has the sizes of its value if these are known."""
+    """A proxy of a model that is split: it has the sizes of its value if these are known.
+
+    What is written into a part of a tensor is written into the tensor: ``x[:, :2].add_(1)`` is
+    ``x[:, :2] = x[:, :2] + 1``.
+    """
+
+    _part: tuple[_SplitProxy, tuple[Any, ...]] | None = None
+    """The tensor that it is a part of, and the keys."""
+    _writes: int = 0
+    """The number of writes into it so far; of a part, into the whole tensor until it was taken."""
+
+    def __getitem__(self, key: Any) -> Any:
+        made = super().__getitem__(key)  # type: ignore[misc]
+        keys = key if isinstance(key, tuple) else (key,)
+        if cast(_SplitTracer, self.tracer).is_tensor(self) and _are_fixed(keys):
+            made._part, made._writes = (self, keys), self._whole()._writes
+        return made
+
+    def _whole(self) -> _SplitProxy:
+        return self if self._part is None else self._part[0]._whole()
+
+    def now(self) -> fx.Node:
+        """Return the node of its value: of a part, taken again if the tensor was written since."""
+        if self._part is not None and self._writes != self._whole()._writes:
+            owner, keys = self._part
+            made = owner[keys]
+            self.node, self._writes = made.node, made._writes
+        return self.node
+
+    def _written(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that assigns the result of `function` to the part."""
+        assert self._part is not None
+        owner, keys = self._part
+
+        def write(*args: Any, **kwargs: Any) -> Any:
+            owner[keys] = function(*args, **kwargs)
+            return self
+
+        return write
+
+    def _in_place(self, name: str) -> Any:
+        """Return a method that writes into a part of a tensor; ``None`` if none is known."""
+        if name == "copy_":
+            return self._written(lambda value, non_blocking=False: value)
+        if name in ("fill_", "zero_"):
+            return self._written(lambda value=0: value)
+        plain = name.removesuffix("_")
+        known = hasattr(torch.Tensor, plain) and name not in _NOT_WRITING
+        return self._written(super().__getattr__(plain)) if known else None
 
     def __getattr__(self, name: str) -> Any:
         tracer = cast(_SplitTracer, self.tracer)
+        if name.endswith("_") and not name.endswith("__"):
+            method = None if self._part is None else self._in_place(name)
+            if method is not None:
+                return method
+            self._whole()._writes += 1
+        if name in _PARTS and tracer.is_tensor(self):
+
+            def part(*args: Any, **kwargs: Any) -> Any:
+                fixed = all(type(each) is int and each >= 0 for each in args)
+                if not fixed or len(args) != _PARTS[name]:
+                    return tracer.create_proxy("call_method", name, (self, *args), kwargs)
+                axis, start, *length = args
+                key = slice(start, start + length[0]) if length else start
+                return self[(*[_ALL] * axis, key)]
+
+            return part
         if name not in OF_SHAPE or tracer.type_of(self.node) is not torch.Tensor:
             return super().__getattr__(name)
         if tracer.has_known_shape(self.node):
@@ -975,7 +1058,7 @@ class _SplitProxy(_Proxy):
         dtype = tracer.value_of(self.node).dtype
         if not any(map(tracer.is_tensor, keys)):
             new = _with_part(self, _all_keys(keys, tracer.value_of(self.node).dim()), 0, value)
-            tracer.create_proxy("call_method", "copy_", (self, new), {})
+            self.copy_(new)
             return
         places = [_place(each, tracer) for each in keys]
         if isinstance(value, bool | int | float):
@@ -984,6 +1067,7 @@ class _SplitProxy(_Proxy):
             self.index_put_(tuple(places), value)
             return
         put = torch.ops.aten.index_put_.default
+        self._whole()._writes += 1
         tracer.create_proxy("call_function", put, (self, places, value.to(dtype)), {})
 
     def __iter__(self) -> Any:
@@ -1000,6 +1084,12 @@ class _SplitProxy(_Proxy):
 
 def _enter_in_place(name: str) -> None:
     def in_place(proxy: fx.Proxy, other: Any) -> fx.Proxy:
+        if isinstance(proxy, _SplitProxy) and proxy._part is not None:
+            plain = getattr(operator, f"__{name[1:]}__")
+            made: fx.Proxy = proxy._written(plain)(proxy, other)
+            return made
+        if isinstance(proxy, _SplitProxy):
+            proxy._writes += 1
         return proxy.tracer.create_proxy(
             "call_function", getattr(operator, name), (proxy, other), {}
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ import torch
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, TracerName
+from lowerscope.core.sources.pytree import flattened, leaves, unflattened
 from lowerscope.core.stages import Pipeline, Stages
 
 FILE = Path(__file__).with_name("nested_models.py")
@@ -116,3 +119,27 @@ def test_an_exported_program_keeps_its_nests(pipeline: Pipeline, tmp_path: Path)
     record = pipeline.answer(RunQuery(exported))
     assert record.verdict == "match", record.reason
     assert [output.name for output in record.outputs] == ["sum", "rest[0]"]
+
+
+@dataclass
+class Guarded:
+    """A field that is not to be read, and one that is not set."""
+
+    kept: torch.Tensor
+    guarded: int = 3
+    late: torch.Tensor = field(init=False)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "guarded":
+            raise RuntimeError("read it of a layer")
+        return super().__getattribute__(name)
+
+
+def test_fields_that_cannot_be_read_are_kept() -> None:
+    value = [Guarded(torch.ones(2))]
+    assert [path for path, _leaf in leaves(value)] == [(0, "kept"), (0, "guarded")]
+    found, structure = flattened(value)
+    (copied,) = unflattened([each * 2 for each in found], structure)
+    assert torch.equal(copied.kept, torch.full((2,), 2.0))
+    assert vars(copied)["guarded"] == 6
+    assert not hasattr(copied, "late")

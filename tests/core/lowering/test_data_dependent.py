@@ -577,6 +577,49 @@ def test_the_reason_and_the_line_of_what_runs_in_torch_are_named() -> None:
     assert "a condition depends on a tensor" in note.text
 
 
+def test_parts_of_a_tensor_are_written_where_the_rest_runs_in_torch() -> None:
+    def filled(x: torch.Tensor, n: torch.Tensor) -> Any:
+        out = x.new_empty(x.shape[0], 6)
+        out[:, :4].copy_(x)
+        out[..., 4:].fill_(2.0)
+        out.narrow(1, 1, 2).add_(x[:, :2])
+        out[1][2:].zero_()
+        every = out[:, ::2]
+        every += 1
+        out[:, 3] *= every[:, 0]
+        row = out.select(0, 2).clamp_(min=0.5)
+        last = out[-1]
+        out.mul_(2)
+        wide = out.narrow(dim=1, start=0, length=2).select(dim=0, index=0)
+        if n.sum() > 0:
+            print("positive")
+            out = out + 1
+        return torch.cat([out, every.repeat(1, 2)]), row - 1, last, wide
+
+    inputs = [(torch.randn(3, 4), torch.tensor([each])) for each in (1.0, -1.0)]
+    _traced, in_torch = check(Calls(filled), *inputs, lowered=20)
+    (left,) = in_torch
+    assert left.startswith("if_line")
+
+
+def test_sizes_and_indices_that_are_tensors_are_named_as_the_reason() -> None:
+    def sized(x: torch.Tensor, lengths: torch.Tensor) -> Any:
+        longest = lengths.max()
+        if longest > 100:
+            longest = longest - 1
+        row = x.narrow(1, lengths.min(), 1)
+        new = torch.zeros((2, longest)), torch.full((longest,), 2.0), x.new_ones(longest, 3)
+        return new, x[:, :longest] + 1, row, x.repeat(longest, 1)
+
+    inputs = [(torch.randn(2, 5), torch.tensor(each)) for each in ([3, 2], [1, 4])]
+    traced, in_torch = check(Calls(sized), *inputs, lowered=1)
+    specs = [("x", (2, 5), "float32"), ("lengths", (2,), "int64")]
+    notes = [each.text for each in lower(traced, specs, "high-level").notes]
+    for name in ("zeros", "full", "new_ones", "getitem", "narrow", "repeat"):
+        assert name in in_torch
+        assert f"{name}: a size or an index is a tensor; runs in torch (node {name})" in notes
+
+
 def test_what_is_left_of_a_size_of_data_has_a_known_shape() -> None:
     def pooled(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         packed = nn.utils.rnn.pack_padded_sequence(x, lengths, True, enforce_sorted=False)

@@ -232,3 +232,53 @@ def test_a_copy_may_have_other_parameters() -> None:
     model = Recreated()
     model.more = nn.Parameter(torch.zeros(1))
     assert torch.equal(copied(model).get_parameter("linear.weight"), model.linear.weight)
+
+
+class Masked(nn.Linear):
+    """Masks its weights in each call, as autoregressive layers do."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.weight.data *= self.weight.new_ones(4, 4).tril()
+        return super().forward(x)
+
+
+class Clamped(nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.weight.data.mul_(1).clamp_(min=0)
+        return super().forward(x)
+
+
+class Bounded(nn.Linear):
+    """Bounds the norms of its weights in each call."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.weight.data = torch.renorm(self.weight.data, p=2, dim=0, maxnorm=0.3)
+        return super().forward(x)
+
+
+class Decays(nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.weight.data.mul_(0.5)
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("kind", [Masked, Clamped, Bounded])
+def test_weights_that_the_first_call_alone_changes_are_those_after_it(kind: Any) -> None:
+    model = nn.Sequential(kind(4, 4), nn.ReLU()).eval()
+    before = model[0].weight.detach().clone()
+    traced = trace(model, (X,), "auto")
+    assert not traced.notes
+    assert {node.op for node in traced.graph_module.graph.nodes} >= {"get_attr", "call_module"}
+    found = outputs_of(traced.graph_module, (X,))
+    assert not torch.equal(model[0].weight, before)
+    with torch.no_grad():
+        model[0].weight.copy_(before)
+        torch.testing.assert_close(found, model(X))
+
+
+def test_weights_that_each_call_changes_are_restored() -> None:
+    model = Decays(4, 4).eval()
+    before = model.weight.detach().clone()
+    traced = trace(model, (X,), "auto")
+    assert torch.equal(model.weight, before)
+    assert any("changes its parameters" in each.text for each in traced.notes)

@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.tracing.symbolic_sizes import SymbolicSizes
+from lowerscope.core.tracing.trace_errors import NamedInputs
 from lowerscope.core.tracing.tracing import TracedModel, trace
 from tests.problems import problem_of
 
@@ -373,14 +374,16 @@ class MakingSparse(nn.Module):
         return torch.sparse_csr_tensor(starts, columns, values, (2, 2)) @ x
 
 
-def test_torch_logs_no_traceback_of_what_export_cannot_trace() -> None:
+@pytest.mark.parametrize("named", [None, NamedInputs(((2, "n"), (2,)), {"n": (2, 9)})])
+def test_torch_logs_no_traceback_of_what_export_cannot_trace(named: NamedInputs | None) -> None:
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
     handler.emit = records.append  # type: ignore[method-assign]
     log = logging.getLogger("torch._subclasses.fake_tensor")
     log.addHandler(handler)
     try:
-        problem_of(trace, MakingSparse(), (torch.ones(2, 3), torch.ones(2)), "export")
+        inputs = torch.ones(2, 3), torch.ones(2)
+        problem_of(trace, MakingSparse(), inputs, "export", named=named)
     finally:
         log.removeHandler(handler)
     assert not records
