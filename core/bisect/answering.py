@@ -13,6 +13,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -490,6 +491,10 @@ def _hidden(
         else:
             low = middle + 1
     item, entity = items[places[high]], found.first_difference
+    if item.step:
+        own = recipe.steps[item.step - 1].name
+        title = _("step {number} ({name})", number=item.step, name=own)
+        item = replace(item, stage="pass", name=own, title=title)
     node = entity.removeprefix("fx:")
     name = node if item.stage == "translate" else item.name
     text = _sentence_on(item, node if item.stage == "translate" else "", side)
@@ -498,7 +503,6 @@ def _hidden(
         text=sentences(text, _("The tolerance of the outputs, or their rounding, hides it.")),
         stage=item.stage,
         name=name,
-        function=item.function,
         steps=len(places),
         builds=builds,
         moment=item.moment,

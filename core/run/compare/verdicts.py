@@ -646,7 +646,7 @@ def beside_float64(
     See `against_float64`. Nothing is rounding where the user has set the tolerance.
     """
     seen = against_float64(actual, expected, exact)
-    if found.finite != actual.numel() or seen is None:
+    if not found.finite or seen is None:
         return found
     dtypes = (exact.coarsest, expected.dtype)
     is_rounding = seen.decides and seen.is_rounding and has_usual_tolerance(dtypes, tolerances)
@@ -729,24 +729,29 @@ def _against(
     sides: Sequence[torch.Tensor] = (),
 ) -> AgainstFloat64 | None:
     right, coarsest = exact.value, exact.coarsest
-    if not actual.numel() or right.shape != expected.shape:
+    if not actual.numel() or not right.shape == expected.shape == actual.shape:
         return None
     if not expected.dtype.is_floating_point and not expected.is_complex():
         return None
     kind = torch.complex128 if expected.is_complex() else torch.float64
-    right = right.to(kind)
-    if not bool(right.isfinite().all()):
-        return None
     # An output not computed in float32 has no room for a constant of float32.
     own = torch.finfo(coarser(expected.dtype, exact.computed_in)).eps
     most = torch.finfo(coarsest).eps
     unit = (most if coarsest in HALVES else min(own, most)) / 2
     grown = as_far(coarsest) + _OF_SUMS * exact.sums / unit
-    size, noise = right.abs(), exact.noise
+    limit = torch.finfo(expected.dtype).max / (1 + grown * unit)
+    right, actual, expected = (each.to(kind) for each in (right, actual, expected))
+    noise = exact.noise
+    compared = _compared(actual, expected, right, noise, grown, limit)
+    if compared is None:
+        return None
+    right, actual, expected, *sides = (each[compared] for each in (right, actual, expected, *sides))
+    noise = None if noise is None else noise[compared]
+    size = right.abs()
     if sides:
         leap = 0.0 if noise is None else grown * _usual_size(noise)
         sides = [each.where((each - right).abs() > leap, right) for each in sides]
-    ours, theirs = (_distance(each.to(kind), (right, *sides)) for each in (actual, expected))
+    ours, theirs = (_distance(each, (right, *sides)) for each in (actual, expected))
     largest, far = (_largest(ours), _largest(theirs)), _mean(theirs)
     known = max(tolerance_for(coarsest, Tolerances()).rtol, _KNOWN) * _mean(size)
     # What both sides have exactly, such as a mask, may be large.
@@ -768,6 +773,36 @@ def _against(
         decides=own > _FINEST and far <= max(known, grown * usually),
         is_rounding=is_rounding,
     )
+
+
+def _compared(
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    right: torch.Tensor,
+    noise: torch.Tensor | None,
+    grown: float,
+    limit: float,
+) -> torch.Tensor | None:
+    """Return which elements are finite; ``None`` if rounding does not explain the others.
+
+    They are the same on both sides, or one side is infinite: by a value as large as its dtype has,
+    or by a division by what is as small as its rounding.
+
+    Args:
+        grown: How many roundings are usual.
+        limit: The least value that may be rounded to infinity.
+    """
+    finite = actual.isfinite() & expected.isfinite()
+    if bool(finite.all()) and bool(right.isfinite().all()):
+        return finite
+    both = (actual == expected) | (actual.isnan() & expected.isnan())
+    # Rounding moves it by as much as its own size.
+    unsure = right.abs() >= limit
+    if noise is not None:
+        unsure |= noise * grown * 2 >= right.abs()
+    unsure &= right.isfinite() & ~actual.isnan() & ~expected.isnan()
+    is_explained = torch.where(finite, right.isfinite(), both | unsure)
+    return finite if bool(finite.any()) and bool(is_explained.all()) else None
 
 
 def _distance(value: torch.Tensor, rights: Sequence[torch.Tensor]) -> torch.Tensor:
