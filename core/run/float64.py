@@ -249,7 +249,8 @@ class WideWeights:
 
 _JUMPING = frozenset(
     {"remainder", "mod", "fmod", "frac", "floor_divide", "floordiv", "floor", "ceil", "round"}
-    | {"trunc", "fix", "sign", "sgn", "heaviside", "fake_quantize_per_tensor_affine"}
+    | {"trunc", "fix", "sign", "sgn", "heaviside"}
+    | {"fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"}
 )
 """Functions of floats whose values jump where they are rounded the other way."""
 
