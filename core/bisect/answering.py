@@ -13,6 +13,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import tvm
 from tvm import relax
 
 from lowerscope.core.bisect.first_step import (
+    RIGHT,
     Item,
     Probe,
     Prober,
@@ -59,10 +61,11 @@ from lowerscope.core.model.explanation_records import (
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
-from lowerscope.core.model.queries import BisectQuery, answers
+from lowerscope.core.model.queries import BisectQuery, RunQuery, answers
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import OutputVerdict, first_difference
 from lowerscope.core.model.texts import _, _n, sentences
+from lowerscope.core.run.compare.variants import BRIEFLY
 from lowerscope.core.run.compare.verdicts import Verdict, tolerance_for
 from lowerscope.core.run.execution import FILL, PERTURB
 from lowerscope.core.run.node_runs import node_runs
@@ -425,7 +428,8 @@ def bisect(query: BisectQuery, pipeline: Pipeline, job: Progress) -> BisectRecor
     prober, last, again = last_probe(stages, recipe, job)
     side = "torch" if stages.loaded.model is not None else "NumPy"
     if again is None:
-        return _nothing(last.verdict, side)
+        hidden = _hidden(pipeline, recipe, stages, last.verdict, side, job)
+        return hidden or _nothing(last.verdict, side)
     if not is_reproducible(prober, last, again):
         text = _(
             "Two runs of the same module, or of {side}, have different outputs: the difference is "
@@ -455,6 +459,58 @@ def _nothing(verdict: Verdict, side: str) -> BisectRecord:
     return BisectRecord(outcome=outcome, text=text, builds=1)
 
 
+def _hidden(
+    pipeline: Pipeline, recipe: Recipe, stages: Stages, last: Verdict, side: str, job: Progress
+) -> BisectRecord | None:
+    """Return the first step after which a node differs though the outputs do not.
+
+    That is by more than rounding, which the tolerance of the outputs, or their rounding, hides.
+    ``None`` if there is no such node.
+
+    Args:
+        last: On the outputs after all steps.
+    """
+    if last.verdict not in RIGHT or stages.traced is None:
+        return None
+    brief = msgspec.structs.replace(recipe, measuring=BRIEFLY)
+    found = pipeline.answer(RunQuery(brief), Unreported(job))
+    if found.verdict != "differ":
+        return None
+    # A step of the recipe counts as one.
+    items = {each.step: each for each in items_of(stages, pipeline.replays, job)}
+    places = sorted(items)
+    low, high, builds = 0, len(places) - 1, 1
+    while low < high:
+        middle = (low + high) // 2
+        item = items[places[middle]]
+        job.report(_("Build {count}: the module after {step}", count=builds + 1, step=item.title))
+        builds += 1
+        other = pipeline.answer(RunQuery(with_steps(brief, item.step)), Unreported(job))
+        if other.verdict == "differ":
+            high, found = middle, other
+        else:
+            low = middle + 1
+    item, entity = items[places[high]], found.first_difference
+    if item.step:
+        own = recipe.steps[item.step - 1].name
+        title = _("step {number} ({name})", number=item.step, name=own)
+        item = replace(item, stage="pass", name=own, title=title)
+    node = entity.removeprefix("fx:")
+    name = node if item.stage == "translate" else item.name
+    text = _sentence_on(item, node if item.stage == "translate" else "", side)
+    return BisectRecord(
+        outcome="found",
+        text=sentences(text, _("The tolerance of the outputs, or their rounding, hides it.")),
+        stage=item.stage,
+        name=name,
+        steps=len(places),
+        builds=builds,
+        moment=item.moment,
+        entity=entity,
+        all_nodes=_count_nodes(stages),
+    )
+
+
 def _record(outcome: BisectOutcome, text: str, search: Search) -> BisectRecord:
     return BisectRecord(
         outcome=outcome,
@@ -473,6 +529,19 @@ def _wrong_node(stages: Stages, recipe: Recipe, prober: Prober, job: Progress) -
         nodes = node_runs(stages, recipe, prober.values, Unreported(job), repeats=1).nodes
     alone = [each for each in nodes if each.id.startswith("fx:") and each.own_matches is False]
     return alone[0].id if alone else first_difference(nodes)
+
+
+def _sentence_on(item: Item, node: str, side: str) -> str:
+    """Return the answer: the node whose translation is wrong, if there is one, or the step."""
+    if node:
+        return _("The translation of {node} differs from {side}.", node=node, side=side)
+    if item.stage == "translate":
+        return _("The module differs from {side} before any step.", side=side)
+    return _(
+        "The module matches {side} before {step}, and differs after it.",
+        side=side,
+        step=item.title,
+    )
 
 
 class _Answer:
@@ -509,7 +578,7 @@ class _Answer:
         """Return the record, with a reproduction."""
         item, found = self._item, self._search.probe_of(self._item)
         record = msgspec.structs.replace(
-            _record("found", self._sentence, self._search),
+            _record("found", _sentence_on(item, self._node, self._side), self._search),
             stage=item.stage,
             name=self._node if item.stage == "translate" else item.name,
             function=item.function,
@@ -554,18 +623,6 @@ class _Answer:
             return self._item.moment
         order = [each.name for each in traced.graph_module.graph.nodes]
         return Moment(section="translate", index=order.index(self._node) + 1)
-
-    @property
-    def _sentence(self) -> str:
-        side, title = self._side, self._item.title
-        if self._node:
-            node = self._node
-            return _("The translation of {node} differs from {side}.", node=node, side=side)
-        if self._item.stage == "translate":
-            return _("The module differs from {side} before any step.", side=side)
-        return _(
-            "The module matches {side} before {step}, and differs after it.", side=side, step=title
-        )
 
     @property
     def _sentence_on_llvm(self) -> str:

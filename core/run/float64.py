@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 from lowerscope.core.model.comparison_records import WeightDtype
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.run.checking import reductions_of
-from lowerscope.core.run.compare.verdicts import Exact, PreciseRun, noise_between
+from lowerscope.core.run.compare.verdicts import Exact, PreciseRun, as_far, noise_between
 from lowerscope.core.run.execution import Reference, copied
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.sources.opened_model import in_eval_mode
@@ -136,7 +136,19 @@ def precise_run(
         return None
     if not all(map(_is_same, outputs, again)):
         return None
-    return PreciseRun(outputs, mode.coarsest, shaken=shaken)
+
+    @cache
+    def sides() -> list[tuple[torch.Tensor, ...]]:
+        modes = _shaking_more(held, weights, seed, mode.coarsest)
+        try:
+            return [
+                _outputs(wide, [widened(each) for each in inputs], seed, calling, other)
+                for other in modes
+            ]
+        except LowerscopeError:
+            return []
+
+    return PreciseRun(outputs, mode.coarsest, shaken=shaken, sides=sides if mode.jumps else None)
 
 
 def _is_same(value: torch.Tensor, other: torch.Tensor) -> bool:
@@ -240,6 +252,14 @@ class WideWeights:
         return made
 
 
+_JUMPING = frozenset(
+    {"remainder", "mod", "fmod", "frac", "floor_divide", "floordiv", "floor", "ceil", "round"}
+    | {"trunc", "fix", "sign", "sgn", "heaviside"}
+    | {"fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"}
+)
+"""Functions of floats whose values jump where they are rounded the other way."""
+
+
 class Widened(TorchFunctionMode):
     """Mode that computes in float64 instead of narrower dtypes, and records the coarsest.
 
@@ -247,14 +267,26 @@ class Widened(TorchFunctionMode):
         weights: Parameters in float64.
         seed: If given, the result of each function is rounded up or down at random, as if in the
             coarsest dtype.
+        roundings: How many roundings that are.
+        apart: Whether functions that jump are given other roundings of one tensor.
+
+    Attributes:
+        jumps: Whether a function was called whose value jumps.
     """
 
     def __init__(
-        self, values: Sequence[torch.Tensor], weights: WideWeights, seed: int | None = None
+        self,
+        values: Sequence[torch.Tensor],
+        weights: WideWeights,
+        seed: int | None = None,
+        roundings: float = 1.0,
+        *,
+        apart: bool = False,
     ) -> None:
         super().__init__()
         self.coarsest = torch.float64
-        self._weights = weights
+        self.jumps = False
+        self._weights, self._roundings, self._apart = weights, roundings, apart
         self._random = None if seed is None else torch.Generator().manual_seed(seed)
         for each in values:
             self.note(each.dtype)
@@ -282,7 +314,12 @@ class Widened(TorchFunctionMode):
         if torch.is_autocast_enabled("cpu"):
             # Autocast casts float32 only, and leaves float64 unchanged.
             self.note(torch.get_autocast_dtype("cpu"))
-        if (name := func.__name__.partition(".")[0]) in _DRAWING:
+        name = func.__name__.partition(".")[0]
+        if name.strip("_") in _JUMPING or (kwargs or {}).get("rounding_mode"):
+            self.jumps = True
+            if self._apart and (name.startswith("__") or not name.endswith("_")):
+                args = tuple(mapped(each, self._shaken_tensor) for each in args)
+        if name in _DRAWING:
             return self._drawn(func, name, args, kwargs or {})
         if (found := self._of_large(func, args, kwargs or {})) is not None:
             return self._shaken_unless_view(found, ())
@@ -353,12 +390,31 @@ class Widened(TorchFunctionMode):
             kwargs = {**kwargs, "dtype": dtype}
         return widened(func(*narrow, **{k: mapped(each, own) for k, each in kwargs.items()}))
 
+    def _shaken_tensor(self, value: Any) -> Any:
+        return self.shaken(value) if isinstance(value, torch.Tensor) else value
+
     def shaken(self, value: torch.Tensor) -> torch.Tensor:
         """Return float64 values with one rounding up or down at each."""
         if value.dtype is not torch.float64 or self._random is None:
             return value
         signs = torch.rand(value.shape, generator=self._random, dtype=torch.float32).sub_(0.5)
-        return value * (1 + signs.sign_().double() * (torch.finfo(self.coarsest).eps / 2))
+        size = self._roundings * torch.finfo(self.coarsest).eps / 2
+        return value * (1 + signs.sign_().double() * size)
+
+
+_SHAKES = 16
+"""Runs with more roundings, of which one takes the other side of a jump almost always."""
+
+
+def _shaking_more(
+    values: Sequence[torch.Tensor], weights: WideWeights, seed: int, coarsest: torch.dtype
+) -> Iterator[Widened]:
+    """Yield modes that round by as much as a model does that computes in `coarsest`."""
+    for place in range(1, _SHAKES + 1):
+        apart = place % 2 == 0
+        mode = Widened(values, weights, seed + place, as_far(coarsest), apart=apart)
+        mode.note(coarsest)
+        yield mode
 
 
 def _side_by_side(
@@ -485,7 +541,22 @@ class Float64Nodes:
             return None
         sums = max(self._sums.values(), default=0.0)
         noise = noise_between(value, other)
-        return Exact(value, self._mode.coarsest, sums, noise, self.computed_in(name))
+        sides = partial(self._sides_in_run, name, path) if self._mode.jumps else None
+        return Exact(value, self._mode.coarsest, sums, noise, self.computed_in(name), sides)
+
+    def _sides_in_run(self, name: str, path: Sequence[Any]) -> list[torch.Tensor]:
+        original = self._traced.graph_module
+        inputs = [widened(each) for each in self._inputs]
+        found = []
+        try:
+            for mode in _shaking_more((), self._weights, self._seed, self._mode.coarsest):
+                wide = wide_copy(original)
+                values = TorchValues(original, inputs, self._seed, {name: 1}, wide)
+                with in_float64(mode):
+                    found.append(at_path(values.of(name), path))
+        except ERRORS:
+            return []
+        return found
 
     def used(self, name: str) -> None:
         """Drop the value of a node."""
@@ -519,9 +590,17 @@ class Float64Nodes:
             return None
         sums = sum(self._sums.get(each, 0.0) for each in dict.fromkeys(functions))
         computed_in = self._computed_alone(name, reads)
+
+        def sides(path: Sequence[Any]) -> list[torch.Tensor]:
+            modes = _shaking_more((), self._weights, self._seed, mode.coarsest)
+            return [at_path(self.computed(name, reads, values, each), path) for each in modes]
+
         return [
-            Exact(each, mode.coarsest, sums, noise_between(each, shifted), computed_in)
-            for each, shifted in zip(found, moved, strict=True)
+            Exact(
+                *(each, mode.coarsest, sums, noise_between(each, shifted), computed_in),
+                sides=partial(sides, path) if mode.jumps else None,
+            )
+            for each, shifted, path in zip(found, moved, paths, strict=True)
         ]
 
     def _computed_alone(self, name: str, reads: Collection[str]) -> torch.dtype:

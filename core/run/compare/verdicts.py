@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -35,6 +36,8 @@ class PreciseRun:
     sums: float = 0.0
     # The outputs with one rounding at each element of the inputs; ``None`` where that is unknown.
     shaken: tuple[torch.Tensor, ...] | None = None
+    # Runs the model with more roundings, several times; ``None`` if no function of it jumps.
+    sides: Callable[[], Sequence[tuple[torch.Tensor, ...]]] | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Exact:
 
     `noise`: the change of its elements by one rounding at each of its inputs, if that is known.
     `computed_in`: as in `coarser`.
+    `sides`: computes it with more roundings, several times; ``None`` if no function before it
+    jumps, as `torch.remainder` does.
     """
 
     value: torch.Tensor
@@ -50,6 +55,7 @@ class Exact:
     sums: float = 0.0
     noise: torch.Tensor | None = None
     computed_in: torch.dtype | None = None
+    sides: Callable[[], Sequence[torch.Tensor]] | None = None
 
 
 @dataclass(frozen=True)
@@ -581,11 +587,17 @@ def _exact(
 
     What depends on random numbers may change by others, and not by rounding.
     """
-    for value, shaken, operators, dtype in zip(
-        run.outputs, run.shaken or run.outputs, random, computed_in, strict=True
+
+    def sides_of(place: int) -> list[torch.Tensor]:
+        assert run.sides is not None
+        return [each[place] for each in run.sides()]
+
+    for place, (value, shaken, operators, dtype) in enumerate(
+        zip(run.outputs, run.shaken or run.outputs, random, computed_in, strict=True)
     ):
         noise = None if operators else noise_between(value, shaken)
-        yield Exact(value, run.coarsest, run.sums, noise, dtype)
+        sides = None if operators or run.sides is None else partial(sides_of, place)
+        yield Exact(value, run.coarsest, run.sums, noise, dtype, sides)
 
 
 def noise_between(value: torch.Tensor, shaken: torch.Tensor) -> torch.Tensor | None:
@@ -634,7 +646,7 @@ def beside_float64(
     See `against_float64`. Nothing is rounding where the user has set the tolerance.
     """
     seen = against_float64(actual, expected, exact)
-    if found.finite != actual.numel() or seen is None:
+    if not found.finite or seen is None:
         return found
     dtypes = (exact.coarsest, expected.dtype)
     is_rounding = seen.decides and seen.is_rounding and has_usual_tolerance(dtypes, tolerances)
@@ -701,19 +713,45 @@ def against_float64(
     It differs by rounding where its largest and its mean error are no more than a few times those
     of its reference, or than the rounding of the dtype, of the sums as they are built, and of the
     inputs explains. The exact tensor decides nothing if the reference is far from it, as it may be
-    if a choice depends on rounding.
+    if a choice depends on rounding. Where a function jumps, the values on both sides are right.
     """
+    found = _against(actual, expected, exact)
+    if found is None or exact.sides is None or (found.decides and found.is_rounding):
+        return found
+    again = _against(actual, expected, exact, exact.sides())
+    return again if again is not None and again.decides and again.is_rounding else found
+
+
+def _against(
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    exact: Exact,
+    sides: Sequence[torch.Tensor] = (),
+) -> AgainstFloat64 | None:
     right, coarsest = exact.value, exact.coarsest
-    if not actual.numel() or right.shape != expected.shape:
+    if not actual.numel() or not right.shape == expected.shape == actual.shape:
         return None
     if not expected.dtype.is_floating_point and not expected.is_complex():
         return None
     kind = torch.complex128 if expected.is_complex() else torch.float64
-    right = right.to(kind)
-    if not bool(right.isfinite().all()):
+    # An output not computed in float32 has no room for a constant of float32.
+    own = torch.finfo(coarser(expected.dtype, exact.computed_in)).eps
+    most = torch.finfo(coarsest).eps
+    unit = (most if coarsest in HALVES else min(own, most)) / 2
+    grown = as_far(coarsest) + _OF_SUMS * exact.sums / unit
+    limit = torch.finfo(expected.dtype).max / (1 + grown * unit)
+    right, actual, expected = (each.to(kind) for each in (right, actual, expected))
+    noise = exact.noise
+    compared = _compared(actual, expected, right, noise, grown, limit)
+    if compared is None:
         return None
-    ours, theirs = (actual.to(kind) - right).abs(), (expected.to(kind) - right).abs()
-    size, noise = right.abs(), exact.noise
+    right, actual, expected, *sides = (each[compared] for each in (right, actual, expected, *sides))
+    noise = None if noise is None else noise[compared]
+    size = right.abs()
+    if sides:
+        leap = 0.0 if noise is None else grown * _usual_size(noise)
+        sides = [each.where((each - right).abs() > leap, right) for each in sides]
+    ours, theirs = (_distance(each, (right, *sides)) for each in (actual, expected))
     largest, far = (_largest(ours), _largest(theirs)), _mean(theirs)
     known = max(tolerance_for(coarsest, Tolerances()).rtol, _KNOWN) * _mean(size)
     # What both sides have exactly, such as a mask, may be large.
@@ -721,18 +759,12 @@ def against_float64(
     if bool(rounded.any()):
         ours, theirs, size = ours[rounded], theirs[rounded], size[rounded]
         noise = None if noise is None else noise[rounded]
-    # An output not computed in float32 has no room for a constant of float32.
-    is_half = coarsest in HALVES
-    own = torch.finfo(coarser(expected.dtype, exact.computed_in)).eps
-    unit = (torch.finfo(coarsest).eps if is_half else min(own, torch.finfo(coarsest).eps)) / 2
-    as_far = _AS_FAR if is_half else _AS_FAR_SUMMED
     usually = 0.0 if noise is None else _usual_size(noise)
-    grown = as_far + _OF_SUMS * exact.sums / unit
     is_rounding = True
     for measured, times in ((_mean, 1.0), (_largest, _LARGEST)):
         least = max(unit * measured(size), times * usually)
         is_rounding = is_rounding and measured(ours) <= max(
-            as_far * measured(theirs), grown * least
+            as_far(coarsest) * measured(theirs), grown * least
         )
     return AgainstFloat64(
         tvm=largest[0],
@@ -741,6 +773,49 @@ def against_float64(
         decides=own > _FINEST and far <= max(known, grown * usually),
         is_rounding=is_rounding,
     )
+
+
+def _compared(
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    right: torch.Tensor,
+    noise: torch.Tensor | None,
+    grown: float,
+    limit: float,
+) -> torch.Tensor | None:
+    """Return which elements are finite; ``None`` if rounding does not explain the others.
+
+    They are the same on both sides, or one side is infinite: by a value as large as its dtype has,
+    or by a division by what is as small as its rounding.
+
+    Args:
+        grown: How many roundings are usual.
+        limit: The least value that may be rounded to infinity.
+    """
+    finite = actual.isfinite() & expected.isfinite()
+    if bool(finite.all()) and bool(right.isfinite().all()):
+        return finite
+    both = (actual == expected) | (actual.isnan() & expected.isnan())
+    # Rounding moves it by as much as its own size.
+    unsure = right.abs() >= limit
+    if noise is not None:
+        unsure |= noise * grown * 2 >= right.abs()
+    unsure &= right.isfinite() & ~actual.isnan() & ~expected.isnan()
+    is_explained = torch.where(finite, right.isfinite(), both | unsure)
+    return finite if bool(finite.any()) and bool(is_explained.all()) else None
+
+
+def _distance(value: torch.Tensor, rights: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the distance of each element from the nearest of its right values."""
+    nearest = (value - rights[0]).abs()
+    for each in rights[1:]:
+        nearest = torch.minimum(nearest, (value - each).abs())
+    return nearest
+
+
+def as_far(coarsest: torch.dtype) -> float:
+    """Return how many roundings of a model's coarsest dtype are usual."""
+    return _AS_FAR if coarsest in HALVES else _AS_FAR_SUMMED
 
 
 _AS_FAR = 2.0

@@ -202,6 +202,44 @@ def test_a_wrong_translation_is_named(pipeline: Pipeline, tmp_path: Path) -> Non
     assert "lowerscope" not in written
 
 
+WRONG_EPSILON = """
+import torch
+from tvm import relax
+
+from lowerscope.core.rules import rule
+
+
+@rule(torch.nn.LayerNorm)
+def wrong_epsilon(builder, node, x):
+    weight, bias = builder.constant(node.module.weight), builder.constant(node.module.bias)
+    made = relax.op.nn.layer_norm(x, weight, bias, axes=[-1], epsilon=1e-4)
+    return builder.emit(made)
+"""
+
+HIDING = """
+import torch
+
+entry = torch.nn.Sequential(torch.nn.LayerNorm(64), torch.nn.Tanh())
+example_inputs = (torch.randn(8, 64, generator=torch.Generator().manual_seed(0)),)
+"""
+
+
+@pytest.mark.parametrize("is_pass", [True, False])
+def test_a_step_whose_fault_the_tolerance_hides_is_named(
+    pipeline: Pipeline, tmp_path: Path, is_pass: bool
+) -> None:
+    model, passes, rules = (tmp_path / f"{name}.py" for name in ("model", "passes", "rules"))
+    model.write_text(HIDING)
+    passes.write_text(FILE.read_text().replace("epsilon=0.5", "epsilon=1e-4"))
+    rules.write_text(WRONG_EPSILON)
+    own = ("passes.wrong_epsilon",) if is_pass else ()
+    file = ("--passes", str(passes)) if is_pass else ("--rules", str(rules))
+    record = bisected(pipeline, (str(model), *file, *with_steps(*own, "LegalizeOps", *FUSING)))
+    assert (record.outcome, record.entity) == ("found", "fx:_0"), record.text
+    named = ("pass", "passes.wrong_epsilon") if is_pass else ("translate", "_0")
+    assert (record.stage, record.name) == named
+
+
 MODEL = """
 import torch
 

@@ -404,3 +404,50 @@ def split(builder, node, x, y):
     ]
     return builder.emit(op.add(*parts))
 """
+
+
+_JUMPS = """
+import torch
+
+
+class Jumps(torch.nn.Module):
+    def forward(self, x, y):
+        total = (x * y).sum(-1)
+        return torch.remainder(total, 0.1), torch.fmod(total, 0.5) * 2, total.frac()
+
+
+def tenths(*shape):
+    return torch.randint(-30, 31, shape, generator=torch.Generator().manual_seed(len(shape))) / 10
+
+
+example_inputs = (tenths(16, 1, 600), tenths(40, 600))
+entry = "Jumps"
+"""
+
+_JUMPS_FAULT = """
+import torch
+
+from lowerscope.core.rules import rule
+from tvm import relax
+
+
+@rule(torch.fmod)
+def fmod(builder, node, x, y):
+    return node.built_in(builder.emit(relax.op.add(x, relax.const(0.02, "float32"))), y)
+"""
+
+
+@pytest.mark.parametrize("is_fault", [False, True])
+def test_values_on_the_other_side_of_a_jump_are_no_fault(
+    pipeline: Pipeline, tmp_path: Path, is_fault: bool
+) -> None:
+    file, rules = tmp_path / "jumps.py", tmp_path / "rules.py"
+    file.write_text(_JUMPS)
+    rules.write_text(_JUMPS_FAULT)
+    recipe = Recipe(
+        source=Source(spec=str(file)),
+        extensions=(Extension(path=str(rules), kind="rules"),) if is_fault else (),
+    )
+    record = pipeline.answer(RunQuery(recipe))
+    assert record.verdict == ("differ" if is_fault else "rounding"), record.reason
+    assert record.first_difference == ("fx:fmod" if is_fault else "")

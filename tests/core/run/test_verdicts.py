@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -18,6 +19,7 @@ from lowerscope.core.run.compare.uninitialised import uninitialised
 from lowerscope.core.run.compare.verdicts import (
     Exact,
     PreciseRun,
+    beside_float64,
     beyond_rounding,
     difference,
     has_structure,
@@ -380,6 +382,29 @@ def test_what_is_set_or_not_known_stays_within_the_tolerance() -> None:
     assert beyond_rounding(found, ours, theirs, exact, chosen).verdict == "match"
     unlike = Exact(right * 1.5, torch.float32)
     assert beyond_rounding(found, ours, theirs, unlike, Tolerances()).verdict == "match"
+
+
+@pytest.mark.parametrize(
+    ("infinite", "verdict"), [(3, "rounding"), (10, "differ"), (None, "differ")]
+)
+def test_infinity_is_rounding_where_a_divisor_is_as_small_as_its_rounding(
+    infinite: int | None, verdict: str
+) -> None:
+    right = torch.linspace(1, 2, 64, dtype=torch.float64)
+    right[3] *= 1e7
+    noise = torch.full((64,), 1e-7, dtype=torch.float64)
+    noise[3] = right[3] / 2
+    ours, theirs = right.float(), right.float()
+    ours[5], theirs[5] = math.inf, math.inf
+    ours[3] *= 1.2
+    if infinite is None:
+        theirs[3] = math.nan
+    else:
+        theirs[infinite] = math.inf
+    found = difference(ours, theirs, Tolerances())
+    exact = Exact(right, torch.float32, noise=noise)
+    assert not found.matches
+    assert beside_float64(found, ours, theirs, exact, Tolerances()).verdict == verdict
 
 
 def test_the_structure_of_a_fault_is_told_from_rounding() -> None:
