@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +13,8 @@ from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.model.reasons import Reason, reason, reason_n
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.schedule.bfloat16_dot import BFLOAT16_DOT
 from lowerscope.core.schedule.block_primitives import intrinsics
+from lowerscope.core.schedule.dot_instructions import DOTS
 from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.recorder import (
@@ -72,8 +72,8 @@ _FAR = 2
 _TESTED = 0.5
 """Speed of sums of which each is tested for whether it exists: they are kept in memory."""
 
-_PAIR, _BFLOAT16_LANES = 2, 16
-"""Products that an instruction for bfloat16 adds to a sum, and number of its sums."""
+_DOT_LANES = 16
+"""Number of sums of an instruction that adds several products to each."""
 
 _LAYING_OUT = 4
 """Cost of changing the layout of a value, in vectors of products."""
@@ -97,7 +97,7 @@ class Tile:
     `packed`: the buffer that is read with the lanes far apart, or whose layout can change when the
         model is built; -1 for none.
     `padded`: whether the vector axis is padded to a whole number of tiles.
-    `in_pairs`: whether an instruction adds the products of two bfloat16 to each sum.
+    `dot`: name of the instruction that adds several products to each sum; empty for none.
     """
 
     vector: int
@@ -106,7 +106,12 @@ class Tile:
     cuts: Mapping[int, int]
     packed: int
     padded: bool = False
-    in_pairs: bool = False
+    dot: str = ""
+
+    @property
+    def terms(self) -> int:
+        """Number of products that are added to a sum at once."""
+        return DOTS[self.dot][0] if self.dot else 1
 
     @property
     def width(self) -> int:
@@ -128,15 +133,23 @@ class _Lanes:
     read: int
     packed: int
     padded: bool = False
+    dot: str = ""
 
 
-def tile_of(found: Contraction, machine: Machine, choose: Choose = _usual) -> Tile | None:
+def tile_of(
+    found: Contraction,
+    machine: Machine,
+    choose: Choose = _usual,
+    instructions: Collection[str] = (),
+) -> Tile | None:
     """Return the tile of a contraction; ``None`` where no axis can be in the lanes.
 
-    `choose`: may decide on another one of those with the best estimates.
+    `choose`: may decide on another one of those with the best estimates. `instructions`: of those
+    that add several products to each sum, the ones that the target has.
     """
     ranked: list[tuple[tuple[float, int, int], Tile]] = []
     for lanes in _lanes(found, machine):
+        lanes = replace(lanes, dot=_dot(found, lanes, instructions))
         for tile in _tiles(found, lanes, machine):
             worth = _worth(found, tile, lanes, machine)
             # Of the same worth, the one that is stored in the order of the lanes, and the smaller
@@ -199,7 +212,26 @@ def _tiles(found: Contraction, lanes: _Lanes, machine: Machine) -> Iterator[Tile
                     found.named.get(axis, count) % count for axis, count in cuts.items()
                 ):
                     continue
-                yield Tile(lanes.axis, lanes.lanes, vectors, cuts, lanes.packed, lanes.padded)
+                packing = lanes.packed, lanes.padded, lanes.dot
+                yield Tile(lanes.axis, lanes.lanes, vectors, cuts, *packing)
+
+
+def _dot(found: Contraction, lanes: _Lanes, instructions: Collection[str]) -> str:
+    """Return the instruction that adds several products to each sum; empty for none.
+
+    These products are those of adjacent values in the last axis of the factor that lanes share.
+    """
+    shared, last = 1 - lanes.read, len(found.spatial) + len(found.reduced) - 1
+    is_free = lanes.packed >= 0 and found.free[lanes.packed]
+    if not is_free or lanes.lanes != _DOT_LANES or not found.reduced:
+        return ""
+    if last not in found.plain[lanes.read] or found.plain[shared][-1] != last:
+        return ""
+    for name, (count, *dtypes) in DOTS.items():
+        own = [found.dtypes[shared], found.dtypes[lanes.read], found.dtype]
+        if name in instructions and dtypes == own and found.reduced[-1] % count == 0:
+            return name
+    return ""
 
 
 def _reused(found: Contraction, lanes: _Lanes) -> list[int]:
@@ -243,12 +275,12 @@ def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> f
     if tile.vector != len(found.spatial) - 1:
         # The lanes are not stored contiguously.
         worth -= 0.2
-    worth *= tile.lanes / machine.lanes(found.dtype)
+    worth *= tile.terms * tile.lanes / machine.lanes(found.dtype)
     if found.finishing > CHEAP:
         # Operations on a complete sum use as many lanes as are contiguous in the result.
         final = len(found.spatial) - 1
         beside = tile.lanes if tile.vector == final else tile.cuts.get(final, 1)
-        summing = math.prod(found.reduced) / tile.lanes
+        summing = math.prod(found.reduced) / (tile.lanes * tile.terms)
         finishing = found.finishing / tile.lanes
         worth *= (summing + finishing) / (summing + found.finishing / beside)
     if tile.packed >= 0 and not found.free[tile.packed]:
@@ -356,9 +388,10 @@ def pack(
     axes = [f"i{each}" for each in range(len(found.plain[read]))]
     left = axes[found.plain[read].index(tile.vector)]
     others, inner = [each for each in axes if each != left], [f"{left} % {tile.width}"]
-    if tile.in_pairs:
-        (pair,) = others
-        others, inner = [f"{pair} // {_PAIR}"], [*inner, f"{pair} % {_PAIR}"]
+    if tile.dot:
+        last = axes[found.plain[read].index(len(found.spatial) + len(found.reduced) - 1)]
+        others = [f"{each} // {tile.terms}" if each == last else each for each in others]
+        inner.append(f"{last} % {tile.terms}")
     made = [f"{left} // {tile.width}", *others, *inner]
     writing.do(
         "transform_layout",
@@ -474,12 +507,11 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     leave_out_copies(writing)
     _flatten(writing, machine)
     found = contraction_of(writing)
-    tile = None if found is None else tile_of(found, machine, writing.choose)
+    offered = intrinsics(writing.target)
+    tile = None if found is None else tile_of(found, machine, writing.choose, offered)
     if found is None or tile is None:
         return False
     free, filled = tile.packed >= 0 and found.free[tile.packed], ""
-    if free and _in_pairs(writing, found, tile):
-        tile = replace(tile, in_pairs=True)
     rest = _with_rest(found, tile) if found.is_plain else []
     if tile.padded or rest:
         axes = [tile.vector, *rest] if tile.padded else rest
@@ -494,34 +526,25 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     finish_in_tiles(writing, last, found, tile, outer)
     before = tuple(block for block in found.before if block != filled)
     _share(writing, last, found, outer, machine, before)
-    if tile.in_pairs:
-        _multiply_pairs(writing, found)
+    if tile.dot:
+        _multiply_terms(writing, found, tile)
     return True
 
 
-def _in_pairs(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> bool:
-    """Return whether an instruction adds products of pairs of bfloat16 to the sums of a tile."""
-    reads = writing.block(At(found.block)).reads
-    dtypes = {str(reads[read].source.dtype) for read in (0, 1)}
-    return (
-        BFLOAT16_DOT in intrinsics(writing.target)
-        and (dtypes, found.dtype, tile.lanes) == ({"bfloat16"}, "float32", _BFLOAT16_LANES)
-        and len(found.reduced) == 1
-        and found.reduced[0] % _PAIR == 0
-        and len(found.plain[tile.packed]) == 2
-        and found.plain[1 - tile.packed][-1] == len(found.spatial)
-    )
-
-
-def _multiply_pairs(writing: ScheduleRecorder, found: Contraction) -> None:
-    """Compute the sums of a register with the instruction for bfloat16."""
+def _multiply_terms(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> None:
+    """Compute the sums of a register with an instruction that adds several products to each."""
     first, sums = f"{found.block}_init", f"{found.block}_update"
     writing.vectorize(writing.loops(first)[-1], reason("the sums of a register are set at once"))
     writing.do(
         "tensorize",
-        reason("one instruction adds products of two bfloat16 to each sum, in float32"),
+        reason_n(
+            "one instruction adds {count} product of {dtype} to each sum",
+            "one instruction adds {count} products of {dtype} to each sum",
+            tile.terms,
+            dtype=DOTS[tile.dot][2],
+        ),
         block_or_loop=writing.loops(sums)[-2],
-        tensor_intrin=BFLOAT16_DOT,
+        tensor_intrin=tile.dot,
     )
 
 
@@ -716,18 +739,20 @@ def _order_tile(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer
         lanes = [*writing.split(lanes[0], tile.lanes, why)]
     inside = sorted(tile.cuts)
     terms: Sequence[Reference] = loops(summed)
-    pair: list[Reference] = []
-    if tile.in_pairs:
-        why = reason("the instruction adds the products of a pair at once")
-        *terms, last = writing.split(terms[0], _PAIR, why)
-        pair = [last]
+    added: list[Reference] = []
+    if tile.dot:
+        at = terms.index(loops([reduced[-1]])[0])
+        why = reason("the instruction adds these products at once")
+        first, last = writing.split(terms[at], tile.terms, why)
+        terms = [*terms[:at], first, *terms[at + 1 :]]
+        added = [last]
     writing.reorder(
-        (*terms, *loops(inside), *lanes, *pair),
+        (*terms, *loops(inside), *lanes, *added),
         reason("all sums of the tile are updated before the next product"),
     )
     if tile.vectors == 1:
         lanes = [*loops([tile.vector])]
-    if not pair:
+    if not added:
         why = reason("{lanes} values are one vector register", lanes=tile.lanes)
         writing.vectorize(lanes[-1], why)
     for loop in (*loops(inside), *lanes[:-1]):
