@@ -31,7 +31,7 @@ _LONGEST = 1 << 16
 """Number of products of bytes whose sum is sure to fit into 32 bits."""
 
 _MIDDLE = 128
-"""What makes a signed byte an unsigned one."""
+"""Difference between an unsigned byte and the signed one of the same order."""
 
 _CONVOLUTIONS = {
     "relax.nn.conv1d": ("NCW", "OIW"),
@@ -99,8 +99,7 @@ def integer_products(function: relax.Function) -> Iterator[str]:
 class _Factors:
     """The integers that are multiplied.
 
-    `data`: a tensor of bytes. `zero`: what is to be subtracted from each: a number, or a tensor of
-        one integer.
+    `data`: a tensor of bytes. `zero`: subtracted from each: a number, or a tensor of one integer.
     `weights`: constants of signed bytes.
     """
 
@@ -134,7 +133,8 @@ class _Rewriting:
         for block in self._function.body.blocks:
             is_dataflow = isinstance(block, relax.DataflowBlock)
             self._var = relax.DataflowVar if is_dataflow else relax.Var
-            self._made = []
+            # Variables of a dataflow block are not visible outside.
+            self._made, self._last = [], {}
             for binding in block.bindings:
                 value = self._value(binding) if isinstance(binding, relax.VarBinding) else None
                 is_changed |= value is not None
@@ -156,6 +156,17 @@ class _Rewriting:
         variable = self._var(name, value.ty)
         self._made.append(relax.VarBinding(variable, value))
         return variable
+
+    def _emit_last(self, value: Any, name: str) -> Any:
+        """Bind a value with the channels last to a new variable, and return it.
+
+        It has the name of the variable of the same value, by which the two are matched, unless all
+        sizes are the same: its type would not tell that the channels are last.
+        """
+        value = self._builder.normalize(value)
+        extents = getattr(value.ty.shape, "values", ())
+        sizes = {int(each) for each in extents[1:] if isinstance(each, tirx.IntImm)}
+        return self._emit(value, f"{name}_last" if len(sizes) == 1 < len(extents) - 1 else name)
 
     def _value(self, binding: Any) -> Any:
         """Return the new value of a variable; ``None`` if it keeps its own."""
@@ -181,7 +192,7 @@ class _Rewriting:
         is_product = _name(value) == "relax.matmul"
         if not is_product and _name(value) not in _CONVOLUTIONS:
             return None
-        if str(value.ty.dtype) not in ("float32", "int32"):
+        if str(value.ty.dtype) not in ("float32", "float64", "int32"):
             return None
         integers, weights = self._integers(value.args[0]), self._array(value.args[1])
         if integers is None or weights is None or weights.min() < -128 or weights.max() > 127:
@@ -190,9 +201,15 @@ class _Rewriting:
         if not isinstance(data.ty.shape, relax.ShapeExpr):
             return None
         if is_product:
-            fits = weights.ndim == 2 and weights.shape[0] < _LONGEST
+            last = data.ty.shape.values[-1]
+            fits = weights.ndim == 2 and _is_number(last, weights.shape[0])
+            fits = fits and weights.shape[0] < _LONGEST
         else:
             fits = _is_usual(value) and weights[0].size < _LONGEST
+            # What surrounds the input is the byte that stands for 0.
+            low, high = (-128, 127) if str(data.ty.dtype) == "int8" else (0, 255)
+            is_byte = isinstance(zero, int) and low <= zero <= high
+            fits = fits and (is_byte or not any(map(int, value.attrs.padding)))
         return _Factors(data, zero, weights.astype("int8")) if fits else None
 
     def _integers(self, value: Any) -> tuple[Any, Any] | None:
@@ -204,20 +221,22 @@ class _Rewriting:
         if zero is None or _name(cast) != "relax.astype":
             return None
         (data,) = cast.args
-        return (data, zero) if str(data.ty.dtype) in ("uint8", "int8") else None
+        return (data, zero) if isinstance(data, relax.Var) and _is_of_bytes(data) else None
 
     def _zero(self, value: Any) -> Any:
         """Return a zero point: a number, or a tensor of one integer; ``None`` if it is neither."""
-        if isinstance(value, ir.GenericConst):
-            array = value.value.numpy()
-            is_whole = array.size == 1 and float(array.item()).is_integer()
-            return int(array.item()) if is_whole else None
-        cast = self._values.get(value)
-        if _name(cast) != "relax.astype" or not isinstance(cast.ty.shape, relax.ShapeExpr):
+        array = self._array(value)
+        if array is not None:
+            return int(array.item()) if array.size == 1 else None
+        source = value
+        while _name(self._values.get(source)) in ("relax.reshape", "relax.expand_dims"):
+            source = self._values[source].args[0]
+        cast = self._values.get(source)
+        if _name(cast) != "relax.astype" or not isinstance(value.ty.shape, relax.ShapeExpr):
             return None
-        is_one = all(_is_number(each, 1) for each in cast.ty.shape.values)
+        is_one = all(_is_number(each, 1) for each in value.ty.shape.values)
         is_integer = str(cast.args[0].ty.dtype) in ("uint8", "int8", "int32")
-        return cast.args[0] if is_one and is_integer else None
+        return value if is_one and is_integer else None
 
     def _array(self, value: Any) -> Any:
         """Return the integers that are computed from constants; ``None`` for other values."""
@@ -227,8 +246,11 @@ class _Rewriting:
             is_whole = array is not None and bool((array == np.rint(array)).all())
             return array.astype("int64") if is_whole else None
         call = self._values.get(value)
-        if _name(call) == "relax.astype":
-            return self._array(call.args[0])
+        if _name(call) in ("relax.astype", "relax.reshape", "relax.expand_dims"):
+            array = self._array(call.args[0])
+            if array is None or (array.astype(str(call.ty.dtype)) != array).any():
+                return None
+            return array.reshape([int(each) for each in call.ty.shape.values])
         if _name(call) == "relax.permute_dims":
             array = self._array(call.args[0])
             axes = call.attrs.axes
@@ -244,7 +266,7 @@ class _Rewriting:
 
     def _convolution(self, factors: _Factors, name: str, value: Any) -> Any:
         attrs, count = value.attrs, len(value.attrs.strides)
-        data = self._with_last(factors.data, name)
+        data = self._with_last(factors.data)
         padding = tuple(map(int, attrs.padding))
         options = (padding, tuple(map(int, attrs.strides)), tuple(map(int, attrs.dilation)))
         # Filters come last, and the channels before them, if each filter has all of them.
@@ -252,7 +274,7 @@ class _Rewriting:
         if int(attrs.groups) > 1:
             weights = weights.squeeze(-2)
         sums = self._sums(factors, data, weights, name, options)
-        return self._emit(relax.op.astype(sums, value.ty.dtype), name)
+        return self._emit_last(relax.op.astype(sums, value.ty.dtype), name)
 
     def _sums(
         self, factors: _Factors, data: Any, weights: np.ndarray[Any, Any], name: str, options: Any
@@ -260,12 +282,11 @@ class _Rewriting:
         """Return the sums of products in 32 bits."""
         zero = factors.zero
         if str(data.ty.dtype) == "int8":
-            wide = self._emit(relax.op.astype(data, "int16"), name)
-            wide = self._emit(relax.op.add(wide, relax.const(_MIDDLE, "int16")), name)
-            data = self._emit(relax.op.astype(wide, "uint8"), name)
+            wide = self._emit(relax.op.astype(data, "int16"), f"{name}_wide")
+            wide = self._emit(relax.op.add(wide, relax.const(_MIDDLE, "int16")), f"{name}_moved")
+            data = self._emit(relax.op.astype(wide, "uint8"), f"{name}_bytes")
         moved = _MIDDLE if str(factors.data.ty.dtype) == "int8" else 0
         total = weights.reshape(-1, weights.shape[-1]).sum(0, dtype="int32")
-        is_padded = any(options[0])
         fill = zero + moved if isinstance(zero, int) else moved
         count, filters = len(options[1]), weights.shape[-1]
         if weights.ndim == count + 1:
@@ -273,8 +294,6 @@ class _Rewriting:
         else:
             missing = -weights.shape[-2] % _TERMS, -filters % _LANES if count else 0
             array = np.pad(weights, [(0, 0)] * count + [(0, each) for each in missing])
-        if is_padded and not isinstance(zero, int):
-            raise AssertionError("a padded input has a zero point that is a number")
         call = self._builder.call_te(
             te_products,
             data,
@@ -285,15 +304,17 @@ class _Rewriting:
             primfunc_name_hint="integer_products" if filters else "channel_products",
             primfunc_attrs={"op_pattern": _FUSED_WITH_ELEMENTS},
         )
-        sums = self._emit(call, name)
+        sums = self._emit(call, f"{name}_sums")
         if isinstance(zero, int):
             less: Any = relax.const(total * (zero + moved), "int32") if zero + moved else None
         else:
-            one = self._emit(relax.op.astype(zero, "int32"), name)
+            one = self._emit(relax.op.astype(zero, "int32"), f"{name}_zero")
             if moved:
-                one = self._emit(relax.op.add(one, relax.const(moved, "int32")), name)
-            less = self._emit(relax.op.multiply(one, relax.const(total, "int32")), name)
-        return sums if less is None else self._emit(relax.op.subtract(sums, less), name)
+                one = self._emit(relax.op.add(one, relax.const(moved, "int32")), f"{name}_zero")
+            less = self._emit(relax.op.multiply(one, relax.const(total, "int32")), f"{name}_less")
+        if less is None:
+            return sums
+        return self._emit(relax.op.subtract(sums, less), f"{name}_shifted")
 
     # The layout of what follows.
 
@@ -308,22 +329,24 @@ class _Rewriting:
         whole = args[0] if isinstance(args[0], relax.Tuple) else self._values.get(args[0])
         return tuple(whole.fields) if isinstance(whole, relax.Tuple) else ()
 
-    def _with_last(self, value: Any, name: str) -> Any:
+    def _with_last(self, value: Any) -> Any:
         """Return a variable of the same values with the channels last."""
         if value in self._last:
             return self._last[value]
         rank = len(value.ty.shape)
-        return self._emit(relax.op.permute_dims(value, [0, *range(2, rank), 1]), name)
+        moved = relax.op.permute_dims(value, [0, *range(2, rank), 1])
+        self._last[value] = self._emit(moved, f"{value.name}_last")
+        return self._last[value]
 
     def _with_channels_last(self, value: Any, name: str) -> Any:
         """Return the result of an operator with the channels last; ``None`` if it has none."""
         operator = _name(value)
         if operator in _ELEMENTWISE:
             rank = value.ty.ndim
-            args = [self._argument(each, rank, name) for each in value.args]
+            args = [self._argument(each, rank) for each in value.args]
             if any(each is None for each in args):
                 return None
-            return self._emit(relax.Call(value.op, args, value.attrs), name)
+            return self._emit_last(relax.Call(value.op, args, value.attrs), name)
         if operator in _POOLS:
             make, names = _POOLS[operator]
             given = {each: getattr(value.attrs, each) for each in names}
@@ -332,24 +355,28 @@ class _Rewriting:
             is_largest = operator == "relax.nn.max_pool2d" and _name(cast) == "relax.astype"
             if is_largest and cast.args[0] in self._last and _is_of_bytes(cast.args[0]):
                 # The largest of some integers is one of them.
-                found = self._emit(make(self._last[cast.args[0]], **given, layout="NHWC"), name)
-                return self._emit(relax.op.astype(found, value.ty.dtype), name)
-            return self._emit(make(self._last[data], **given, layout="NHWC"), name)
+                found = make(self._last[cast.args[0]], **given, layout="NHWC")
+                found = self._emit(found, f"{name}_bytes")
+                return self._emit_last(relax.op.astype(found, value.ty.dtype), name)
+            if operator != "relax.nn.max_pool2d" and self._integers(data) is None:
+                # Sums of integers alone are the same in any order.
+                return None
+            return self._emit_last(make(self._last[data], **given, layout="NHWC"), name)
         if operator == "relax.concat":
             parts = self._parts(value.args)
             rank, axis = value.ty.ndim, int(value.attrs.axis)
             axis %= rank
-            if not parts:
+            if not parts or not all(isinstance(each, relax.Var) for each in parts):
                 return None
-            parts = tuple(self._with_last(each, name) for each in parts)
+            parts = tuple(map(self._with_last, parts))
             axis = {0: 0, 1: rank - 1}.get(axis, axis - 1)
-            return self._emit(relax.op.concat(relax.Tuple(parts), axis), name)
+            return self._emit_last(relax.op.concat(relax.Tuple(parts), axis), name)
         return None
 
-    def _argument(self, value: Any, rank: int, name: str) -> Any:
+    def _argument(self, value: Any, rank: int) -> Any:
         """Return an argument of an elementwise operator of `rank` axes with the channels last."""
         if value in self._last:
-            return self._last[value]
+            return self._last[value] if value.ty.ndim == rank else None
         if not isinstance(value, relax.Expr) or not isinstance(value.ty, relax.TensorType):
             return value
         if value.ty.ndim == 0:
@@ -358,7 +385,7 @@ class _Rewriting:
             array = value.value.numpy()
             array = np.moveaxis(array.reshape((1,) * (rank - array.ndim) + array.shape), 1, -1)
             return relax.const(np.ascontiguousarray(array), str(value.ty.dtype))
-        return self._with_last(value, name) if value.ty.ndim == rank else None
+        return self._with_last(value) if value.ty.ndim == rank else None
 
     def _of_one_place(self, value: Any) -> Any:
         """Return the reshaping of channels of a single place, whose layouts are the same."""

@@ -117,3 +117,24 @@ def test_the_program_that_reproduces_it_has_the_step(tmp_path: Path) -> None:
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "matches torch" in done.stdout
+
+
+DYNAMIC = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(96, 3000), nn.ReLU(), nn.Linear(3000, 30))
+model = torch.ao.quantization.quantize_dynamic(net.eval(), {nn.Linear}, torch.qint8)
+example_inputs = (torch.rand(8, 96) * 90,)
+"""
+
+
+@needs_instruction
+def test_inputs_quantised_by_their_own_range_are_multiplied_as_bytes(tmp_path: Path) -> None:
+    recipe = recipe_of(tmp_path, "native", DYNAMIC)
+    text = Pipeline().stages(recipe).transformed.module.script(show_meta=False)
+    # The sums are beyond 2^24, and float32 does not hold them.
+    assert text.count('"dot_16x4_u8s8"') == 2
+    record = Pipeline().answer(RunQuery(recipe))
+    assert record.verdict == "match"
