@@ -33,8 +33,8 @@ from lowerscope.core.passes.recording import (
     pass_labels,
     record_of,
 )
-from lowerscope.core.schedule.bfloat16_dot import BFLOAT16_DOT
 from lowerscope.core.schedule.block_primitives import intrinsics
+from lowerscope.core.schedule.dot_instructions import DOTS
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ def _codegen(module: tvm.IRModule, target: tvm.target.Target) -> Any:
     # Those that are alike have similar names, and are spread over the threads.
     functions = sorted(module.functions_items(), key=lambda each: str(each[0].name_hint))
     called = {name for _variable, each in functions for name in _called(each)}
-    if BFLOAT16_DOT in called and BFLOAT16_DOT not in intrinsics(target):
+    for name in DOTS.keys() & called - set(intrinsics(target)):
         # LLVM would end the process.
-        raise ValueError(_("the target has no instruction {name}", name=BFLOAT16_DOT))
+        raise ValueError(_("the target has no instruction {name}", name=name))
     is_alone = "cl-opt" in target.attrs
     if called.intersection(str(each.name_hint) for each, _function in functions):
         parts = [module]

@@ -71,6 +71,7 @@ from lowerscope.core.passes import (
     batch_norm_folding,
     bfloat16_products,
     chosen_branches,
+    integer_products,
     matrix_transposes,
     own_passes,
     padded_convolutions,
@@ -82,14 +83,15 @@ from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.bfloat16_products import MULTIPLY_BFLOAT16
 from lowerscope.core.passes.catalogue import MODULES, Pass, arguments_of, find, split, user_passes
 from lowerscope.core.passes.chosen_branches import CHOOSE_BRANCHES
+from lowerscope.core.passes.integer_products import MULTIPLY_INTEGERS
 from lowerscope.core.passes.matrix_transposes import FUSE_TRANSPOSE
 from lowerscope.core.passes.own_passes import ATTACH, without_row_major
 from lowerscope.core.passes.padded_convolutions import PAD_CONVOLUTION
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
 from lowerscope.core.passes.winograd import WINOGRAD
 from lowerscope.core.run.execution import to_tvm
-from lowerscope.core.schedule import bfloat16_dot
-from lowerscope.core.schedule.bfloat16_dot import BFLOAT16_DOT
+from lowerscope.core.schedule import dot_instructions
+from lowerscope.core.schedule.dot_instructions import uses_dot
 from lowerscope.core.sources.array_files import is_archive
 from lowerscope.core.sources.onnx_models import OnnxModel, OnnxNode, side_of
 from lowerscope.core.sources.opened_model import LoadedModel
@@ -415,7 +417,7 @@ def imports_for(body: str, imports: tuple[str, ...]) -> dict[str, Any]:
     """Return the values of the template for the modules that a program uses."""
     modules = dict.fromkeys(re.findall(r"\b(tvm\.(?:\w+\.)*transform|tvm\.relax\.backend)\.", body))
     tensorized = [line for line in body.splitlines() if "sch.tensorize(" in line]
-    if any(BFLOAT16_DOT not in line for line in tensorized):
+    if not all(map(uses_dot, tensorized)):
         modules["tvm.s_tir.tensor_intrin"] = None
     froms = [line for line in imports if line.startswith("from ") and " tvm" not in line]
     return {
@@ -448,6 +450,7 @@ _OWN_STEPS: Mapping[str, tuple[ModuleType, str]] = {
     SPLIT_TRANSPOSED: (transposed, "split_transposed"),
     WINOGRAD: (winograd, "winograd"),
     PAD_CONVOLUTION: (padded_convolutions, "pad_convolutions"),
+    MULTIPLY_INTEGERS: (integer_products, "multiply_integers"),
     MULTIPLY_BFLOAT16: (bfloat16_products, "multiply_bfloat16"),
     FUSE_TRANSPOSE: (matrix_transposes, "fuse_transposes"),
     VECTOR_MATH: (vector_math, "with_vector_math"),
@@ -476,8 +479,8 @@ def steps_values(stages: Stages, recipe: Recipe, taken: Identifiers) -> dict[str
                 function = each.schedule.function
                 named[function] = taken.take(f"schedule_{function}")
                 schedules[named[function]] = function, each.lines()
-            if any(BFLOAT16_DOT in line for name in named.values() for line in schedules[name][1]):
-                lines.append(f"{_embedded((bfloat16_dot, 'register'), embedded)}()")
+            if any(uses_dot(line) for name in named.values() for line in schedules[name][1]):
+                lines.append(f"{_embedded((dot_instructions, 'register'), embedded)}()")
             lines += _scheduling(step, named)
             continue
         found = find(step.name, stages.passes, step.name)

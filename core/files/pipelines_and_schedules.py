@@ -156,6 +156,7 @@ _DATAFLOW = ("RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", 
 _FOLD = (
     "ComputeChosenBranches",
     "FoldBatchNorm",
+    "MultiplyIntegers",
     "SplitTransposedConvolution",
     "WinogradConvolution",
     "PadConvolution",

@@ -35,6 +35,7 @@ from lowerscope.core.model.texts import _, alternatives
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.bfloat16_products import MULTIPLY_BFLOAT16, multiply_bfloat16
 from lowerscope.core.passes.chosen_branches import CHOOSE_BRANCHES, choose_branches
+from lowerscope.core.passes.integer_products import MULTIPLY_INTEGERS, multiply_integers
 from lowerscope.core.passes.matrix_transposes import FUSE_TRANSPOSE, fuse_transposes
 from lowerscope.core.passes.own_passes import ATTACH, attach_layout_free_buffers
 from lowerscope.core.passes.padded_convolutions import PAD_CONVOLUTION, pad_convolutions
@@ -752,6 +753,22 @@ OWN_PASSES = (
             "numbers, those below 1.2e-38, for 0.\n\nThis step is Lowerscope's own."
         ),
         change=multiply_bfloat16,
+    ),
+    _own_pass(
+        MULTIPLY_INTEGERS,
+        "relax",
+        _(
+            "Multiply quantised tensors by the processor's instruction for bytes.\n\nA quantised "
+            "layer multiplies the integers of its input by those of its weights, and is lowered "
+            "to a product in float32. With this step, bytes are multiplied as they are, and "
+            "schedules use the processor's instruction that adds four of their products to a sum "
+            "in 32 bits. The zero point of the input is subtracted from the sums, times the sums "
+            "of the weights. The sums are the same integers. Convolutions, and what "
+            "follows them element by element, have the channels last. It takes products with "
+            "constants where the target has that instruction (avx512vnni).\n\nThis step is "
+            "Lowerscope's own."
+        ),
+        change=multiply_integers,
     ),
     _own_pass(
         VECTOR_MATH,

@@ -21,7 +21,7 @@ from tvm.tirx.analysis import undefined_vars
 from lowerscope.core.ir.tensorir import collected, known, mentions
 from lowerscope.core.lowering.legal_forms import make_known
 from lowerscope.core.model.texts import _, _n
-from lowerscope.core.schedule.bfloat16_dot import BFLOAT16_DOT, register
+from lowerscope.core.schedule.dot_instructions import BFLOAT16_DOT, INTEGER_DOT, register
 from lowerscope.core.schedule.loop_primitives import reduces
 from lowerscope.core.schedule.memory_primitives import WRITE, buffer_of_block
 from lowerscope.core.schedule.primitive import (
@@ -188,10 +188,11 @@ _NEEDS = (
     ("dotprod", "arm_cpu", ("dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot")),
     ("neon", "arm_cpu", ("dot_4x4_i8i8s32_neon",)),
     ("avx512bf16", _OWN, (BFLOAT16_DOT,)),
+    ("avx512vnni", _OWN, (INTEGER_DOT,)),
 )
 """Features of a processor, and TVM's file and names of the instructions that need them.
 
-That of bfloat16 is Lowerscope's own.
+Some are Lowerscope's own.
 """
 
 _SUMS = {"int32", "uint32"}

@@ -14,9 +14,9 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.files.python_text import comment, docstring, quoted
 from lowerscope.core.model.schedule import At, Made, Primitive, Reference, Schedule, references_of
-from lowerscope.core.schedule import bfloat16_dot
+from lowerscope.core.schedule import dot_instructions
 from lowerscope.core.schedule.applying import call_text
-from lowerscope.core.schedule.bfloat16_dot import BFLOAT16_DOT
+from lowerscope.core.schedule.dot_instructions import uses_dot
 from lowerscope.core.schedule.primitive_table import entry_of
 from lowerscope.core.schedule.references import (
     Output,
@@ -156,13 +156,13 @@ def _place_of(found: Sequence[Place], at: At, sch: s_tir.Schedule, outputs: Outp
 def program(function: str, code: Code) -> str:
     """Return a Python program with the function ``apply_trace``, which applies a schedule.
 
-    It registers Lowerscope's own instruction, if the schedule uses it.
+    It registers Lowerscope's own instructions, if the schedule uses one.
     """
     name = docstring(function)
-    has_own = any(f'"{BFLOAT16_DOT}"' in line for line in code.lines)
+    has_own = any(map(uses_dot, code.lines))
     types = any("tirx.const(" in line for line in code.lines)
     lines = [
-        *((inspect.getsource(bfloat16_dot), "register()", "") if has_own else ()),
+        *((inspect.getsource(dot_instructions), "register()", "") if has_own else ()),
         "from tvm import s_tir" + (", tirx" if types else ""),
         "",
         "",

@@ -53,6 +53,7 @@ def with_integers(
     lines: dict[str, SourceLine],
     *,
     averages: bool,
+    sums: torch.dtype,
 ) -> fx.GraphModule | None:
     """Return a graph that computes with the integers of quantised tensors.
 
@@ -63,10 +64,11 @@ def with_integers(
     `lines`: the source lines of nodes by name, to which those of new nodes are added.
     `averages`: whether averages are written out too. One that is as near to an integer as to the
         next is rounded by the order in which torch adds, which depends on the memory layout.
+    `sums`: dtype of sums of products. Those of float32 are exact up to 2^24.
     """
     modules = dict(graph_module.named_modules(remove_duplicate=False))
     try:
-        return _Rewriting(graph_module, modules, inputs, lines, averages).graph_module()
+        return _Rewriting(graph_module, modules, inputs, lines, averages, sums).graph_module()
     except _Unknown:
         return None
 
@@ -84,7 +86,9 @@ class _Rewriting:
         inputs: Sequence[torch.Tensor],
         lines: dict[str, SourceLine],
         averages: bool,
+        sums: torch.dtype,
     ) -> None:
+        self.sums = sums
         self._old = graph_module
         self._averages = averages
         self._inputs = inputs
@@ -259,10 +263,15 @@ class _Rewriting:
         value = self.held(value) if isinstance(value, fx.Node) else value
         return value.item() if isinstance(value, torch.Tensor) else value
 
-    def shifted(self, value: QuantisedNode) -> fx.Node:
-        """Return the integers less the zero point, as float32."""
-        floats = self.to(value.integers, torch.float32)
+    def shifted(self, value: QuantisedNode, dtype: torch.dtype = torch.float32) -> fx.Node:
+        """Return the integers less the zero point, as floating-point numbers."""
+        floats = self.to(value.integers, dtype)
         return self.call(torch.sub, floats, value.zero_point) if value.zero_point else floats
+
+    def summed(self, function: Callable[..., Any], *args: Any, **options: Any) -> fx.Node:
+        """Return the sums of a product, as float32."""
+        sums = self.call(function, *args, **options)
+        return sums if self.sums == torch.float32 else self.to(sums, torch.float32)
 
     def fused(self, value: fx.Node, factor: Any, addend: Any) -> fx.Node:
         """Return ``value * factor + addend`` in float32, rounded once, as torch's kernels do."""
@@ -478,7 +487,8 @@ def _scaled_product(
     by_row, of_weight, ones = _scales(weight)
     if function is not F.linear:
         ones = (1,) * (weight.dim() - 2)
-    sums = b.call(function, b.shifted(value), _integers(b, weight), None, **options)
+    factors = b.shifted(value, b.sums), _integers(b, weight)
+    sums = b.summed(function, *factors, None, **options)
     own = None if bias is None else bias.detach().numpy()
 
     def constant(name: str, value: Any) -> fx.Node:
@@ -525,14 +535,14 @@ def _scales(weight: torch.Tensor) -> tuple[bool, Any, tuple[int, ...]]:
 
 
 def _integers(b: _Rewriting, weight: torch.Tensor) -> fx.Node:
-    """Return the integers of weights, less their zero point, as float32."""
+    """Return the integers of weights, less their zero point, in the dtype of sums."""
     own = QuantisedNode(
         # torch reads the integers of other layouts in the wrong order.
         b.constant("weight", weight.contiguous().int_repr()),
         1.0,
         weight.q_zero_point() if weight.qscheme() == torch.per_tensor_affine else 0,
     )
-    return b.shifted(own)
+    return b.shifted(own, b.sums)
 
 
 def _factor(b: _Rewriting, factor: Any, by_row: bool, ones: tuple[int, ...]) -> Any:
@@ -587,8 +597,9 @@ def _linear_of_floats(b: _Rewriting, module: Any, input: fx.Node) -> fx.Node:
     moved = b.to(b.call(torch.add, steps, zero), torch.float32)
     shifted = b.call(torch.clamp, b.call(torch.round, moved), 0, 255)
     integers = b.to(shifted, torch.uint8)
-    less = b.call(torch.sub, b.to(integers, torch.float32), b.to(zero, torch.float32))
-    sums = b.call(F.linear, less, _integers(b, weight))
+    zero = b.to(b.to(zero, torch.int32), b.sums)
+    less = b.call(torch.sub, b.to(integers, b.sums), zero)
+    sums = b.summed(F.linear, less, _integers(b, weight))
     factor = b.call(torch.mul, scale, _factor(b, of_weight, by_row, ones))
     if bias is None:
         return b.last(torch.mul, sums, factor)

@@ -562,8 +562,8 @@ def _trace_fx(
         # Imported here since it takes long, and few models need it.
         from lowerscope.core.tracing.quantised import with_integers
 
-        for averages in (True, False):
-            written_out = with_integers(graph_module, inputs, lines, averages=averages)
+        for averages, sums in itertools.product((True, False), (torch.float32, torch.float64)):
+            written_out = with_integers(graph_module, inputs, lines, averages=averages, sums=sums)
             if written_out is None:
                 break
             found = run_once(written_out, inputs, lines)

@@ -562,6 +562,13 @@ RULES: Mapping[str, Rule] = {
         "{step} filled the vectors of {count:,} convolution.",
         "{step} filled the vectors of {count:,} convolutions.",
     ),
+    "MultiplyIntegers": effect_n(
+        lambda effect: sum(
+            effect.lost[f"R.{name}"] for name in ("matmul", *(f"nn.conv{n}d" for n in (1, 2, 3)))
+        ),
+        "{step} multiplied the bytes of {count:,} product by one instruction for four of them.",
+        "{step} multiplied the bytes of {count:,} products by one instruction for four of them.",
+    ),
     "MultiplyBfloat16": effect_n(
         lambda effect: _narrow_products(effect.after) - _narrow_products(effect.before),
         "{step} left the factors of {count:,} product in bfloat16.",

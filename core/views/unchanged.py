@@ -22,6 +22,7 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.passes.batch_norm_folding import unfolded
 from lowerscope.core.passes.bfloat16_products import narrow_factors
 from lowerscope.core.passes.fusion import Partition
+from lowerscope.core.passes.integer_products import integer_products
 from lowerscope.core.passes.matrix_transposes import readers_of_transposes
 from lowerscope.core.passes.padded_convolutions import is_convolution as is_any_convolution
 from lowerscope.core.passes.padded_convolutions import unpadded
@@ -109,6 +110,12 @@ def _narrow(module: tvm.IRModule) -> Unmet | None:
     if not any(narrow_factors(function) for _name, function in relax_functions(module)):
         return Unmet(_("no product of bfloat16 fits the instruction"))
     return Unmet(_("the target has no instruction for products of bfloat16 (avx512bf16)"))
+
+
+def _integers(module: tvm.IRModule) -> Unmet | None:
+    if not any(any(integer_products(function)) for _name, function in relax_functions(module)):
+        return Unmet(_("no product or convolution multiplies bytes by constants"))
+    return Unmet(_("the target has no instruction for products of bytes (avx512vnni)"))
 
 
 def _refused(
@@ -369,6 +376,7 @@ _RULES: Mapping[str, Rule] = {
     BIND_PARAMS: _bound_parameters,
     "ComputeChosenBranches": _branches,
     "FoldBatchNorm": _batch_norm,
+    "MultiplyIntegers": _integers,
     "SplitTransposedConvolution": _refused(
         lambda value: operator_of(value).endswith("d_transpose"),
         unsplit,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx
@@ -13,8 +13,8 @@ from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.model.reasons import Reason, reason, reason_n
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.schedule.bfloat16_dot import BFLOAT16_DOT
 from lowerscope.core.schedule.block_primitives import intrinsics
+from lowerscope.core.schedule.dot_instructions import DOTS
 from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.movement import write_elements
@@ -73,8 +73,8 @@ _FAR = 2
 _TESTED = 0.5
 """Speed of sums of which each is tested for whether it exists: they are kept in memory."""
 
-_PAIR, _BFLOAT16_LANES = 2, 16
-"""Products that an instruction for bfloat16 adds to a sum, and number of its sums."""
+_DOT_LANES = 16
+"""Number of sums of an instruction that adds several products to each."""
 
 _LAYING_OUT = 4
 """Cost of changing the layout of a value, in vectors of products."""
@@ -98,7 +98,7 @@ class Tile:
     `packed`: the buffer that is read with the lanes far apart, or whose layout can change when the
         model is built; -1 for none.
     `padded`: whether the vector axis is padded to a whole number of tiles.
-    `in_pairs`: whether an instruction adds the products of two bfloat16 to each sum.
+    `dot`: name of the instruction that adds several products to each sum; empty for none.
     """
 
     vector: int
@@ -107,7 +107,12 @@ class Tile:
     cuts: Mapping[int, int]
     packed: int
     padded: bool = False
-    in_pairs: bool = False
+    dot: str = ""
+
+    @property
+    def terms(self) -> int:
+        """Number of products that are added to a sum at once."""
+        return DOTS[self.dot][0] if self.dot else 1
 
     @property
     def width(self) -> int:
@@ -129,17 +134,22 @@ class _Lanes:
     read: int
     packed: int
     padded: bool = False
+    dot: str = ""
 
 
 def tile_of(
-    found: Contraction, machine: Machine, choose: Choose = _usual, *, in_pairs: bool = False
+    found: Contraction,
+    machine: Machine,
+    choose: Choose = _usual,
+    instructions: Collection[str] = (),
 ) -> Tile | None:
     """Return the tile of a contraction; ``None`` where no axis can be in the lanes.
 
-    `choose`: may decide on another one of those with the best estimates. `in_pairs`: see `Tile`.
+    `choose`: may decide on another one of those with the best estimates. `instructions`: of those
+    that add several products to each sum, the ones that the target has.
     """
     ranked: list[tuple[tuple[float, int, int], Tile]] = []
-    for lanes in _pairs(found) if in_pairs else _lanes(found, machine):
+    for lanes in list(_added_at_once(found, instructions)) or _lanes(found, machine):
         for tile in _tiles(found, lanes, machine):
             worth = _worth(found, tile, lanes, machine)
             # Of the same worth, the one that is stored in the order of the lanes, and the smaller
@@ -149,8 +159,7 @@ def tile_of(
     if not ranked:
         return None
     ranked.sort(key=lambda each: each[0], reverse=True)
-    tile = ranked[choose("tile", range(min(TILES, len(ranked))), 0)][1]
-    return replace(tile, in_pairs=in_pairs)
+    return ranked[choose("tile", range(min(TILES, len(ranked))), 0)][1]
 
 
 def _lanes(found: Contraction, machine: Machine) -> Iterator[_Lanes]:
@@ -181,20 +190,36 @@ def _lanes(found: Contraction, machine: Machine) -> Iterator[_Lanes]:
             yield _Lanes(axis, lanes, read, read)
 
 
-def _pairs(found: Contraction) -> Iterator[_Lanes]:
-    """Yield the axes that can be in the lanes of the instruction for pairs of bfloat16."""
-    count = len(found.spatial)
-    if not found.is_plain or len(found.reduced) != 1:
+def _added_at_once(found: Contraction, instructions: Collection[str]) -> Iterator[_Lanes]:
+    """Yield the axes that can be in the lanes of an instruction that adds several products.
+
+    These products are those of adjacent values in the last axis of the factor that lanes share,
+    the first one.
+    """
+    if not found.reduced or found.plain[0][-1] != found.last or found.last not in found.plain[1]:
         return
-    for axis, extent in enumerate(found.spatial):
-        readers = [read for read in (0, 1) if found.is_read_by(read, axis)]
-        # The first factor is the one that all lanes share.
-        if readers != [1] or extent < 2 or found.plain[0][-1] != count:
+    own = [*found.dtypes, found.dtype]
+    for name, (count, *dtypes) in DOTS.items():
+        is_padded = found.is_plain and len(found.reduced) == 1
+        if (
+            name not in instructions
+            or dtypes != own
+            or not (is_padded or not _has_rest(found, count))
+        ):
             continue
-        (read,) = readers
-        if found.times_read(read, axis) == 1 and (found.free[read] or found.uses(read) >= REUSE):
-            padded = axis in found.named or extent % _BFLOAT16_LANES > 0
-            yield _Lanes(axis, _BFLOAT16_LANES, read, read, padded)
+        for axis, extent in enumerate(found.spatial):
+            readers = [read for read in (0, 1) if found.is_read_by(read, axis)]
+            if readers != [1] or extent < 2 or axis not in found.plain[1]:
+                continue
+            padded = axis in found.named or extent % _DOT_LANES > 0
+            is_packed = found.free[1] or (found.is_plain and found.uses(1) >= REUSE)
+            if is_packed and found.times_read(1, axis) == 1 and (found.is_plain or not padded):
+                yield _Lanes(axis, _DOT_LANES, 1, 1, padded, name)
+
+
+def _has_rest(found: Contraction, terms: int) -> bool:
+    """Return whether the last axis of a sum may not divide into so many terms."""
+    return bool(found.reduced[-1] % terms or found.named.get(found.last, 0) % terms)
 
 
 def _tiles(found: Contraction, lanes: _Lanes, machine: Machine) -> Iterator[Tile]:
@@ -219,7 +244,8 @@ def _tiles(found: Contraction, lanes: _Lanes, machine: Machine) -> Iterator[Tile
                     found.named.get(axis, count) % count for axis, count in cuts.items()
                 ):
                     continue
-                yield Tile(lanes.axis, lanes.lanes, vectors, cuts, lanes.packed, lanes.padded)
+                packing = lanes.packed, lanes.padded, lanes.dot
+                yield Tile(lanes.axis, lanes.lanes, vectors, cuts, *packing)
 
 
 def _reused(found: Contraction, lanes: _Lanes) -> list[int]:
@@ -263,12 +289,12 @@ def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> f
     if tile.vector != len(found.spatial) - 1:
         # The lanes are not stored contiguously.
         worth -= 0.2
-    worth *= tile.lanes / machine.lanes(found.dtype)
+    worth *= tile.terms * tile.lanes / machine.lanes(found.dtype)
     if found.finishing > CHEAP:
         # Operations on a complete sum use as many lanes as are contiguous in the result.
         final = len(found.spatial) - 1
         beside = tile.lanes if tile.vector == final else tile.cuts.get(final, 1)
-        summing = math.prod(found.reduced) / tile.lanes
+        summing = math.prod(found.reduced) / (tile.lanes * tile.terms)
         finishing = found.finishing / tile.lanes
         worth *= (summing + finishing) / (summing + found.finishing / beside)
     if tile.packed >= 0 and not found.free[tile.packed]:
@@ -325,8 +351,8 @@ def pad(
     known = set(writing.blocks())
     sizes = [1] * (len(found.spatial) + len(found.reduced))
     for axis in axes:
-        # The summed axis is padded to whole pairs.
-        sizes[axis] = tile.width if axis == tile.vector else tile.cuts.get(axis, _PAIR)
+        # The summed axis is padded to what an instruction adds at once.
+        sizes[axis] = tile.width if axis == tile.vector else tile.cuts.get(axis, tile.terms)
     why = reason(
         "{spatial} is not a multiple of the tile: zeros fill the last one",
         spatial=found.spatial[axes[0]],
@@ -377,10 +403,10 @@ def pack(
     axes = [f"i{each}" for each in range(len(found.plain[read]))]
     left = axes[found.plain[read].index(tile.vector)]
     others, inner = [each for each in axes if each != left], [f"{left} % {tile.width}"]
-    if tile.in_pairs:
-        pair = axes[found.plain[read].index(len(found.spatial))]
-        others = [f"{each} // {_PAIR}" if each == pair else each for each in others]
-        inner.append(f"{pair} % {_PAIR}")
+    if tile.dot:
+        last = axes[found.plain[read].index(found.last)]
+        others = [f"{each} // {tile.terms}" if each == last else each for each in others]
+        inner.append(f"{last} % {tile.terms}")
     made = [f"{left} // {tile.width}", *others, *inner]
     writing.do(
         "transform_layout",
@@ -405,22 +431,23 @@ def pack(
         )
     else:
         block = str(writing.block(copy).name_hint)
-        if tile.in_pairs:
-            _copy_pairs(writing, found, tile, block)
+        if tile.dot:
+            _copy_terms(writing, found, tile, block)
         share(writing, writing.loops(block)[:-1], block, machine)
 
 
-def _copy_pairs(writing: ScheduleRecorder, found: Contraction, tile: Tile, block: str) -> None:
-    """Write a layout of pairs in order: registers side by side, of pairs one below another."""
+def _copy_terms(writing: ScheduleRecorder, found: Contraction, tile: Tile, block: str) -> None:
+    """Write the layout of an instruction in order: registers side by side, of terms in turn."""
     plain = found.plain[tile.packed]
-    left, pair = plain.index(tile.vector), plain.index(len(found.spatial))
+    left, terms = plain.index(tile.vector), plain.index(found.last)
     why = reason("the copy is written in the order of its layout")
     loops: dict[int, list[Reference]] = {n: [At(block, loop=n)] for n in range(len(plain))}
-    for axis, size in sorted(((left, tile.width), (pair, _PAIR)), reverse=True):
+    for axis, size in sorted(((left, tile.width), (terms, tile.terms)), reverse=True):
         loops[axis] = list(writing.split(At(block, loop=axis), size, why))
-    others = [loops[axis][0] for axis in range(len(plain)) if axis not in (left, pair)]
-    writing.reorder((*others, loops[left][0], loops[pair][0], loops[left][1], loops[pair][1]), why)
-    writing.unroll(loops[pair][1], reason("a pair is written at once"))
+    others = [loops[axis][0] for axis in range(len(plain)) if axis not in (left, terms)]
+    near = (loops[left][0], loops[terms][0], loops[left][1], loops[terms][1])
+    writing.reorder((*others, *near), why)
+    writing.unroll(loops[terms][1], reason("what is added at once is written at once"))
 
 
 def lay_out_sums(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> None:
@@ -511,16 +538,16 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     leave_out_copies(writing)
     _flatten(writing, machine)
     found = contraction_of(writing)
-    in_pairs = found is not None and _in_pairs(writing, found)
-    tile = None if found is None else tile_of(found, machine, writing.choose, in_pairs=in_pairs)
+    offered = intrinsics(writing.target)
+    tile = None if found is None else tile_of(found, machine, writing.choose, offered)
     if found is None or tile is None:
         return False
     free, filled = tile.packed >= 0 and found.free[tile.packed], ""
     axes = _with_rest(found, tile) if found.is_plain else []
     if tile.padded:
         axes = [tile.vector, *axes]
-    if in_pairs and (found.reduced[0] % _PAIR or found.named.get(len(found.spatial), 0) % _PAIR):
-        axes.append(len(found.spatial))
+    if tile.dot and _has_rest(found, tile.terms):
+        axes.append(found.last)
     if axes:
         found, filled = pad(writing, found, tile, axes)
     last = gather(writing, found.block, found.after)
@@ -533,8 +560,8 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     finish_in_tiles(writing, last, found, tile, outer)
     before = tuple(block for block in found.before if block != filled)
     _share(writing, last, found, outer, machine, before)
-    if tile.in_pairs:
-        _multiply_pairs(writing, found)
+    if tile.dot:
+        _multiply_terms(writing, found, tile)
     for block in found.beyond[:-1]:
         writing.inline(block, reason("no intermediate value is stored"))
     for block in found.beyond[-1:]:
@@ -542,26 +569,20 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     return True
 
 
-def _in_pairs(writing: ScheduleRecorder, found: Contraction) -> bool:
-    """Return whether an instruction can add products of pairs of bfloat16 to the sums."""
-    reads = writing.block(At(found.block)).reads
-    dtypes = {str(reads[read].source.dtype) for read in (0, 1)}
-    return (
-        BFLOAT16_DOT in intrinsics(writing.target)
-        and (dtypes, found.dtype) == ({"bfloat16"}, "float32")
-        and any(_pairs(found))
-    )
-
-
-def _multiply_pairs(writing: ScheduleRecorder, found: Contraction) -> None:
-    """Compute the sums of a register with the instruction for bfloat16."""
+def _multiply_terms(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> None:
+    """Compute the sums of a register with an instruction that adds several products to each."""
     first, sums = f"{found.block}_init", f"{found.block}_update"
     writing.vectorize(writing.loops(first)[-1], reason("the sums of a register are set at once"))
     writing.do(
         "tensorize",
-        reason("one instruction adds products of two bfloat16 to each sum, in float32"),
+        reason_n(
+            "one instruction adds {count} product of {dtype} to each sum",
+            "one instruction adds {count} products of {dtype} to each sum",
+            tile.terms,
+            dtype=DOTS[tile.dot][2],
+        ),
         block_or_loop=writing.loops(sums)[-2],
-        tensor_intrin=BFLOAT16_DOT,
+        tensor_intrin=tile.dot,
     )
 
 
@@ -756,18 +777,20 @@ def _order_tile(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer
         lanes = [*writing.split(lanes[0], tile.lanes, why)]
     inside = sorted(tile.cuts)
     terms: Sequence[Reference] = loops(summed)
-    pair: list[Reference] = []
-    if tile.in_pairs:
-        why = reason("the instruction adds the products of a pair at once")
-        *terms, last = writing.split(terms[0], _PAIR, why)
-        pair = [last]
+    added: list[Reference] = []
+    if tile.dot:
+        at = terms.index(loops([reduced[-1]])[0])
+        why = reason("the instruction adds these products at once")
+        first, last = writing.split(terms[at], tile.terms, why)
+        terms = [*terms[:at], first, *terms[at + 1 :]]
+        added = [last]
     writing.reorder(
-        (*terms, *loops(inside), *lanes, *pair),
+        (*terms, *loops(inside), *lanes, *added),
         reason("all sums of the tile are updated before the next product"),
     )
     if tile.vectors == 1:
         lanes = [*loops([tile.vector])]
-    if not pair:
+    if not added:
         why = reason("{lanes} values are one vector register", lanes=tile.lanes)
         writing.vectorize(lanes[-1], why)
     for loop in (*loops(inside), *lanes[:-1]):

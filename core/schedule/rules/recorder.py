@@ -110,7 +110,7 @@ class Contraction:
     `reads`: for each of the two buffers that it reads, for each of its indices, the numbers of the
         axes that stand in it.
     `plain`: for each of the two, the numbers of the axes that are an index by themselves, or -1.
-    `elements`: how many elements each of the two has.
+    `elements`, `dtypes`: how many elements each of the two has, and of which dtype.
     `flat`: whether its last axis runs over the planes of a buffer, the last two indices at once;
         they are one index in `reads` and `plain`.
     `free`: whether each of the two is an argument whose layout may change when the model is built:
@@ -127,6 +127,7 @@ class Contraction:
     reads: tuple[tuple[frozenset[int], ...], ...]
     plain: tuple[tuple[int, ...], ...]
     elements: tuple[int, ...]
+    dtypes: tuple[str, ...]
     free: tuple[bool, ...]
     dtype: str
     before: tuple[str, ...]
@@ -142,6 +143,11 @@ class Contraction:
     def times_read(self, read: int, axis: int) -> int:
         """Return the number of indices of a buffer in which an axis occurs."""
         return sum(axis in each for each in self.reads[read])
+
+    @property
+    def last(self) -> int:
+        """Return the number of the last axis of the sum."""
+        return len(self.spatial) + len(self.reduced) - 1
 
     @property
     def is_plain(self) -> bool:
@@ -296,6 +302,7 @@ def contraction_of(writing: ScheduleRecorder) -> Contraction | None:
         ),
         flat=any(planes),
         elements=tuple(elements),
+        dtypes=tuple(str(each.source.dtype) for each in found.regions),
         free=tuple(_is_free(writing, each.source) for each in found.regions),
         dtype=str(found.store.buffer.dtype),
         before=names_of(found.before),
