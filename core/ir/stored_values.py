@@ -75,14 +75,22 @@ def with_stored_values(module: tvm.IRModule) -> tvm.IRModule:
             holds = conditions[0] if len(conditions) == 1 else tirx.all(*conditions)
 
             def read(load: Any) -> Any:
-                if any(load.source.same_as(each) for each in buffers):
+                kind = str(load.ty.dtype)
+                if kind == "bfloat16" or any(load.source.same_as(each) for each in buffers):
                     return load
                 # Of integers 1, by which may be divided.
-                kind = str(load.ty.dtype)
                 other = tirx.const(0 if "float" in kind or kind == "bool" else 1, kind)
                 return tirx.if_then_else(holds, load, other)
 
-            return tvm_ffi.structural_map(value, [(tvm.ir.expr.TensorLoad, read)])
+            def bits(call: Any) -> Any:
+                # TVM has no vectors of chosen bfloat16: of their bits it has.
+                is_read = len(call.args) == 1 and isinstance(call.args[0], tvm.ir.expr.TensorLoad)
+                if not is_read or str(call.args[0].ty.dtype) != "bfloat16":
+                    return call
+                return tirx.if_then_else(holds, call, tirx.const(0, call.ty.dtype))
+
+            pairs = [(tvm.ir.expr.TensorLoad, read), (tvm.ir.Call, bits)]
+            return tvm_ffi.structural_map(value, pairs)
 
         def loaded(variable: Any) -> Any:
             return loads.get(variable, variable)
