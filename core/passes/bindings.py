@@ -231,15 +231,21 @@ def match_bindings(
 def bindings_by_name(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:
     """Return the bindings of `before` that match their descendants by name and type only.
 
-    The pass has kept neither variable nor value: the descendant may be unrelated.
+    The pass has kept neither variable nor value: the descendant may be unrelated. One whose type
+    differs, in that the channels come last, is the same value.
     """
     walked = Bindings()
     if before.same_as(after) or _variables(walked.of(before)) == _variables(walked.of(after)):
         return frozenset()
-    old, _other, pairs = _paired(before, after, fused_groups(before, after))
+    old, new, pairs = _paired(before, after, fused_groups(before, after))
     known = set(pairs.found)
     pairs.by_name()
-    return frozenset(each for index in pairs.found.keys() - known for each in old[index].ids)
+    return frozenset(
+        each
+        for index in pairs.found.keys() - known
+        if not all(_has_channels_last(*_types(old[index], new[at])) for at in pairs.found[index])
+        for each in old[index].ids
+    )
 
 
 def _paired(
@@ -327,7 +333,10 @@ class _Pairs:
                 self._add(index, anywhere[number])
 
     def by_name(self) -> None:
-        """Pair those of the same name and type between the same neighbours."""
+        """Pair those of the same name and type between the same neighbours.
+
+        Or of a type that differs in that the channels come last.
+        """
         left = self._left()
         if not left:
             return
@@ -353,7 +362,28 @@ class _Pairs:
 
 
 def _same_type(one: Leaf, other: Leaf) -> bool:
-    return bool(tvm_ffi.structural_equal(one.bound.binding.var.ty, other.bound.binding.var.ty))
+    before, after = _types(one, other)
+    return bool(tvm_ffi.structural_equal(before, after)) or _has_channels_last(before, after)
+
+
+def _types(one: Leaf, other: Leaf) -> tuple[Any, Any]:
+    return one.bound.binding.var.ty, other.bound.binding.var.ty
+
+
+def _has_channels_last(before: Any, after: Any) -> bool:
+    """Return whether two types of tensors differ in that the channels come last."""
+    types = [each for each in (before, after) if isinstance(each, relax.TensorType)]
+    shapes = [each.shape for each in types if isinstance(each.shape, relax.ShapeExpr)]
+    if len(shapes) < 2 or len(shapes[0].values) < 3:
+        return False
+    own, first = shapes[1], shapes[0]
+    batch, channels, *sizes = first.values
+    second = relax.ShapeExpr([batch, *sizes, channels])
+    return (
+        before.dtype == after.dtype
+        and bool(tvm_ffi.structural_equal(second, own))
+        and not tvm_ffi.structural_equal(first, own)
+    )
 
 
 def _helpers(new: Sequence[Leaf], taken: set[int]) -> Mapping[int, tuple[Leaf, ...]]:

@@ -60,6 +60,7 @@ from lowerscope.core.run.compare.node_comparison import (
     NodesAlone,
     NotCompared,
     Part,
+    channels_first,
     has_type,
     torch_tensor,
 )
@@ -94,6 +95,13 @@ class KeptTensor:
     statistics: TensorStatistics | None = None
     source: Source | None = None  # the call that wrote it; ``None`` for inputs and weights
     checksum: int = 0
+
+    def as_part(self, part: Part) -> KeptTensor:
+        """Return the tensor with the channels where a node's value has them."""
+        if self.value is None:
+            return self
+        value = channels_first(self.value, part.type)
+        return self if value is self.value else replace(self, shape=tuple(value.shape), value=value)
 
 
 @dataclass
@@ -281,7 +289,7 @@ class KeptRun:
         written = self.values.calls[call].written if call in self.values.calls else ()
         if item >= len(written) or call in self.unread:
             return None
-        value = written[item].value
+        value = written[item].as_part(part).value
         return value if value is None or has_type(value, part.type) else None
 
     def comparison(self, place: TensorPlace, tolerances: Tolerances) -> Comparison:
@@ -383,7 +391,8 @@ class KeptRun:
                         text = _("the model cannot be run in float64")
                         raise LowerscopeError(text, where="run") from None
                     return ErrorBudget(dtype=dtype, nodes=tuple(found), stopped=name)
-                ours = self.values.calls[part.source[0]].written[part.source[1]].value
+                tensor = self.values.calls[part.source[0]].written[part.source[1]]
+                ours = tensor.as_part(part).value
                 if ours is not None and part.source[0] not in self.unread:
                     exact = held_from(budget.exact)
                     sides = ours, torch_tensor(theirs.of(name), part)
@@ -464,7 +473,7 @@ class KeptRun:
         reason = self.unread.get(part.source[0], "")
         if found is not None and found.verdict is None:
             reason = found.reason
-        ours = self.values.calls[part.source[0]].written[part.source[1]]
+        ours = self.values.calls[part.source[0]].written[part.source[1]].as_part(part)
         theirs, missing = self._theirs(name, place.item)
         return _Sides(ours, theirs, len(parts), reason or missing, found, part)
 
@@ -495,7 +504,7 @@ class KeptRun:
             random = self.parts.random.get(part.node)
             drew_others = random is not None and self.in_run.get(part.node) == random
             reason = random.reason if random is not None and drew_others else missing
-            return _Sides(tensor, theirs, items, reason, part=part)
+            return _Sides(tensor.as_part(part), theirs, items, reason, part=part)
         return _Sides(tensor, None, items, _NO_REFERENCE)
 
     def _of_node_alone(self, place: TensorPlace, name: str) -> _Sides:

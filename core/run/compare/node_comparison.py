@@ -190,6 +190,17 @@ def has_type(actual: torch.Tensor, kind: Any) -> bool:
     )
 
 
+def channels_first(actual: torch.Tensor, kind: Any) -> torch.Tensor:
+    """Return a tensor of a Relax type that a pass gave the channels last with them second again.
+
+    Any other tensor is returned as it is.
+    """
+    if actual.ndim < 3 or has_type(actual, kind):
+        return actual
+    moved = actual.movedim(-1, 1)
+    return moved if has_type(moved, kind) else actual
+
+
 def _parts(node: NodeLowering, owners: Owners) -> Iterator[Part]:
     """Yield the tensors of a node's value, with the calls that compute them."""
     is_empty = True
@@ -306,7 +317,9 @@ class NodesAlone:
         """
         made: dict[int, list[Any]] = {}
         given = tuple(
-            to_torch(self._run(part.source[0], name, values, made)[part.source[1]])
+            channels_first(
+                to_torch(self._run(part.source[0], name, values, made)[part.source[1]]), part.type
+            )
             for part in self._parts.of[name]
         )
         ran = [each.removeprefix("fx:") for index in made for each in self._nodes_of[index]]
@@ -399,9 +412,12 @@ class NodesAlone:
         if part is None:
             return self._run(source[0], name, values, made)[source[1]]
         value = torch_tensor(values.of(part.node), part)
-        found = tuple(value.shape), str(value.dtype).removeprefix("torch.")
         # Of a call of a function of Relax, such as a loop, no shapes are known.
         known = self._shapes.get(source[0])
+        if known is not None and tuple(value.shape) != known[source[1]][0] and value.ndim > 2:
+            # A pass gave it the channels last.
+            value = value.movedim(1, -1).contiguous()
+        found = tuple(value.shape), str(value.dtype).removeprefix("torch.")
         if known is not None and found != known[source[1]]:
             raise NotCompared(
                 _("torch's value of {node} has another shape or dtype", node=part.node)
@@ -466,7 +482,7 @@ class NodeComparison:
         random = self._parts.random.get(part.node)
         if random is not None and self._drew_others:
             return random
-        actual = tensors[part.source[1]]
+        actual = channels_first(tensors[part.source[1]], part.type)
         if not has_type(actual, part.type):
             return Found(
                 "not comparable", _("its value has another shape or dtype after the passes")

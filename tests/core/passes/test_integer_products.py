@@ -106,6 +106,9 @@ def test_values_are_those_of_torch(tmp_path: Path) -> None:
     record = Pipeline().answer(RunQuery(recipe_of(tmp_path, "native")))
     assert record.verdict == "match"
     assert record.max_abs_error == 0
+    # With the channels last, values are those of the nodes as well.
+    nodes = {each.id: each.status for each in record.nodes}
+    assert {nodes[f"fx:{name}"] for name in ("pool", "relu_1", "single")} == {"matches"}
 
 
 @needs_instruction
