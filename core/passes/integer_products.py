@@ -214,7 +214,8 @@ class _Rewriting:
 
     def _integers(self, value: Any) -> tuple[Any, Any] | None:
         """Return the bytes that a value is computed from, and the zero point that they are less."""
-        cast, zero = self._values.get(value), 0
+        cast: Any = self._values.get(value)
+        zero: Any = 0
         if _name(cast) == "relax.subtract":
             zero = self._zero(cast.args[1])
             cast = self._values.get(cast.args[0])
@@ -231,7 +232,7 @@ class _Rewriting:
         source = value
         while _name(self._values.get(source)) in ("relax.reshape", "relax.expand_dims"):
             source = self._values[source].args[0]
-        cast = self._values.get(source)
+        cast: Any = self._values.get(source)
         if _name(cast) != "relax.astype" or not isinstance(value.ty.shape, relax.ShapeExpr):
             return None
         is_one = all(_is_number(each, 1) for each in value.ty.shape.values)
@@ -242,10 +243,10 @@ class _Rewriting:
         """Return the integers that are computed from constants; ``None`` for other values."""
         if isinstance(value, ir.GenericConst):
             is_integer = str(value.ty.dtype) in ("int8", "uint8", "int32")
-            array = value.value.numpy() if is_integer or value.ty.ndim == 0 else None
+            array: Any = value.value.numpy() if is_integer or value.ty.ndim == 0 else None
             is_whole = array is not None and bool((array == np.rint(array)).all())
             return array.astype("int64") if is_whole else None
-        call = self._values.get(value)
+        call: Any = self._values.get(value)
         if _name(call) in ("relax.astype", "relax.reshape", "relax.expand_dims"):
             array = self._array(call.args[0])
             if array is None or (array.astype(str(call.ty.dtype)) != array).any():
@@ -351,7 +352,7 @@ class _Rewriting:
             make, names = _POOLS[operator]
             given = {each: getattr(value.attrs, each) for each in names}
             (data,) = value.args
-            cast = self._values.get(data)
+            cast: Any = self._values.get(data)
             is_largest = operator == "relax.nn.max_pool2d" and _name(cast) == "relax.astype"
             if is_largest and cast.args[0] in self._last and _is_of_bytes(cast.args[0]):
                 # The largest of some integers is one of them.
