@@ -48,7 +48,8 @@ def with_stored_values(module: tvm.IRModule) -> tvm.IRModule:
                 if not is_known:
                     bound = guarded(unbound(value.value))
                     kind, name = value.var.ty.dtype, value.var.name
-                    buffers.append(tirx.decl_buffer([lanes], kind, name, scope="local"))
+                    # Of the scope that TVM keeps on the stack.
+                    buffers.append(tirx.decl_buffer([lanes], kind, name, scope="global"))
                     loads[value.var] = tirx.BufferLoad(buffers[-1], [lane])
                     stores.append(tirx.BufferStore(buffers[-1], bound, [lane]))
                     known[value.var] = made
