@@ -34,25 +34,57 @@ def with_stored_values(module: tvm.IRModule) -> tvm.IRModule:
     def stores_of(store: Any, lane: Any, lanes: Any, buffers: list[Any]) -> Any:
         """Return what stores the values first that a store binds; their buffers are added."""
         loads: dict[Any, Any] = {}
-        known: dict[Any, list[Any]] = {}
+        # A variable may be bound to one value after another, or within one another, as where a
+        # flipped tensor is added to itself. Each has conditions, and loads that it is computed of.
+        known: dict[Any, list[tuple[list[Any], dict[Any, Any], Any]]] = {}
         stores: list[Any] = []
         conditions: list[Any] = []
+        # Of the bound values that are being computed: what they read, and variables within.
+        around: list[tuple[dict[Any, Any], set[Any]]] = [({}, set())]
+
+        def is_same(made: list[Any], before: list[Any], reads: dict[Any, Any]) -> bool:
+            return (
+                len(made) == len(before)
+                and all(each in loads and loads[each].same_as(reads[each]) for each in reads)
+                and all(map(tvm_ffi.structural_equal, made, before))
+            )
+
+        def load_of(value: Any) -> tuple[dict[Any, Any], Any]:
+            """Return what a bound value reads, and the load of it; store it if it is new."""
+            made = [value.value, *conditions]
+            for before, reads, load in known.setdefault(value.var, []):
+                if is_same(made, before, reads):
+                    return reads, load
+            around.append(({}, set()))
+            bound = guarded(unbound(value.value))
+            reads, _within = around.pop()
+            kind, name = value.var.ty.dtype, value.var.name
+            # Of the scope that TVM keeps on the stack.
+            buffers.append(tirx.decl_buffer([lanes], kind, name, scope="global"))
+            load = tirx.BufferLoad(buffers[-1], [lane])
+            stores.append(tirx.BufferStore(buffers[-1], bound, [lane]))
+            known[value.var].append((made, reads, load))
+            return reads, load
+
+        def note(reads: dict[Any, Any]) -> None:
+            of_value, within = around[-1]
+            of_value.update({each: load for each, load in reads.items() if each not in within})
 
         def stored(value: Any) -> Any:
             while isinstance(value, tirx.Let):
-                made = [value.value, *conditions]
-                before = known.get(value.var, [])
-                is_known = len(made) == len(before) and all(
-                    map(tvm_ffi.structural_equal, made, before)
-                )
-                if not is_known:
-                    bound = guarded(unbound(value.value))
-                    kind, name = value.var.ty.dtype, value.var.name
-                    # Of the scope that TVM keeps on the stack.
-                    buffers.append(tirx.decl_buffer([lanes], kind, name, scope="global"))
-                    loads[value.var] = tirx.BufferLoad(buffers[-1], [lane])
-                    stores.append(tirx.BufferStore(buffers[-1], bound, [lane]))
-                    known[value.var] = made
+                outer, within = loads.get(value.var), around[-1][1]
+                reads, loads[value.var] = load_of(value)
+                note(reads)
+                if outer is not None:
+                    # After the body, the variable is again what it was.
+                    is_inner = value.var in within
+                    within.add(value.var)
+                    made = unbound(value.body)
+                    loads[value.var] = outer
+                    if not is_inner:
+                        within.remove(value.var)
+                    return made
+                within.add(value.var)
                 value = value.body
             if isinstance(value, tvm.ir.Call):
                 return chosen(value)
@@ -73,7 +105,12 @@ def with_stored_values(module: tvm.IRModule) -> tvm.IRModule:
         def guarded(value: Any) -> Any:
             if not conditions:
                 return value
-            holds = conditions[0] if len(conditions) == 1 else tirx.all(*conditions)
+
+            def chosen_of(value: Any, other: Any) -> Any:
+                # A condition may read what is there only under those around it.
+                for holds in reversed(conditions):
+                    value = tirx.if_then_else(holds, value, other)
+                return value
 
             def read(load: Any) -> Any:
                 kind = str(load.ty.dtype)
@@ -81,20 +118,23 @@ def with_stored_values(module: tvm.IRModule) -> tvm.IRModule:
                     return load
                 # Of integers 1, by which may be divided.
                 other = tirx.const(0 if "float" in kind or kind == "bool" else 1, kind)
-                return tirx.if_then_else(holds, load, other)
+                return chosen_of(load, other)
 
             def bits(call: Any) -> Any:
                 # TVM has no vectors of chosen bfloat16: of their bits it has.
                 is_read = len(call.args) == 1 and isinstance(call.args[0], tvm.ir.expr.TensorLoad)
                 if not is_read or str(call.args[0].ty.dtype) != "bfloat16":
                     return call
-                return tirx.if_then_else(holds, call, tirx.const(0, call.ty.dtype))
+                return chosen_of(call, tirx.const(0, call.ty.dtype))
 
             pairs = [(tvm.ir.expr.TensorLoad, read), (tvm.ir.Call, bits)]
             return tvm_ffi.structural_map(value, pairs)
 
         def loaded(variable: Any) -> Any:
-            return loads.get(variable, variable)
+            if variable not in loads:
+                return variable
+            note({variable: loads[variable]})
+            return loads[variable]
 
         def unbound(value: Any) -> Any:
             pairs = [(tirx.Let, stored), (tirx.Var, loaded), (tvm.ir.Call, chosen)]

@@ -54,13 +54,23 @@ def _ahead_of(largest: bool, x: Any, y: Any) -> Any:
 
 
 def nan_test(value: Any) -> Any:
-    """Return a test for NaN, by the bits where these are known: TVM has no vectors of its own."""
+    """Return a test for NaN, by the bits where these are known: TVM has no vectors of its own.
+
+    Of bfloat16, it has no test at all.
+    """
     dtype = str(value.ty.dtype)
-    if dtype not in ("float32", "float64"):
+    if dtype not in _INFINITIES:
         return tirx.isnan(value)
-    bits = dtype.replace("float", "int")
-    infinity = 0x7F800000 if dtype == "float32" else 0x7FF0000000000000
+    bits, infinity = _INFINITIES[dtype]
     return tirx.reinterpret(bits, value) & tirx.max_value(bits) > tirx.const(infinity, bits)
+
+
+_INFINITIES = {
+    "float64": ("int64", 0x7FF0000000000000),
+    "float32": ("int32", 0x7F800000),
+    "bfloat16": ("int16", 0x7F80),
+}
+"""Integers of the same width, and the bits of infinity, by float."""
 
 
 def _first(largest: bool, x: Sequence[Any], y: Sequence[Any]) -> tuple[Any, Any]:
@@ -304,7 +314,7 @@ _COMBINED: dict[str, Callable[[Any, Any], Any]] = {
 
 def _kept_of(largest: bool, old: Any, new: Any) -> Any:
     if str(old.ty.dtype).startswith(("float", "bfloat")):
-        keeps = tirx.any(old > new if largest else old < new, tirx.isnan(old))
+        keeps = tirx.any(old > new if largest else old < new, nan_test(old))
         return tirx.Select(keeps, old, new)
     return tirx.max(old, new) if largest else tirx.min(old, new)
 

@@ -193,6 +193,18 @@ def test_scatters_of_any_shape_write_where_torch_does_and_keep_nan(columns: int)
     check(Scattered(), (x, i, s, places), "fx", "cpu")
 
 
+class Farthest(nn.Module):
+    def forward(self, x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.scatter_reduce(0, i, x / 2, "amax"), x.scatter_reduce(1, i, x.flip(0), "amin")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_scatters_of_half_floats_keep_nan(dtype: torch.dtype) -> None:
+    x, i = torch.randn(4, 7).to(dtype), torch.randint(0, 4, (4, 7))
+    x[1, 2], x[0, 0] = NAN, INF
+    check(Farthest(), (x, i), "fx", "cpu")
+
+
 class RowMeans(nn.Module):
     def forward(self, x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
         rows = places.view(-1, 1).expand_as(x)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tvm
-from tvm import tirx
+from tvm import te, tirx
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.ir.stored_values import with_stored_values
@@ -39,6 +40,7 @@ LONG = "torch.atan2((x.exp() + 1).log(), x)"
         ("torch.atan2(F.softplus(x), x), F.softplus(x) + 1", (70, 13), "float32"),
         ("x.pow(2.3).nan_to_num()", (4, 64), "float32"),
         (f"F.pad({LONG}, (1, 1))", (4, 16), "float32"),
+        (f"{LONG} + {LONG}.flip(0) * F.mish(x.roll(1, 1))", (8, 16), "float32"),
         (f"torch.cat([{LONG}, F.mish(x) * x.exp(), x], 1)", (4, 15), "float32"),
     ],
 )
@@ -84,3 +86,44 @@ def test_few_values_are_left_alone_and_what_many_read_stays_under_its_condition(
         assert not collected(changed.body, tirx.Let)
         (read,) = (each for each in changed.script().splitlines() if " x[" in each or "(x[" in each)
         assert ("if_then_else" in read) == conditional
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_variable_may_be_bound_to_one_value_after_another(is_nested: bool) -> None:
+    first, second = tirx.Var("first", "float32"), tirx.Var("second", "float32")
+
+    def bound(value: tirx.Expr) -> tirx.Expr:
+        return tirx.Let(first, value + 1, tirx.Let(second, first * 2, second * value + first))
+
+    def expected(value: np.ndarray) -> np.ndarray:
+        return (value + 1) * 2 * value + value + 1
+
+    x = te.placeholder((8,), "float32", "x")
+    y = te.compute(
+        (8,), lambda i: bound(bound(x[i])) if is_nested else bound(x[i]) + bound(x[7 - i])
+    )
+    module = with_stored_values(tvm.IRModule({"main": te.create_prim_func([x, y])}))
+    (function,) = module.functions.values()
+    assert not collected(function.body, tirx.Let)
+    numbers = np.arange(8, dtype="float32")
+    result = tvm.runtime.tensor(np.zeros_like(numbers))
+    tvm.compile(module, "llvm")["main"](tvm.runtime.tensor(numbers), result)
+    right = expected(expected(numbers)) if is_nested else expected(numbers) + expected(7 - numbers)
+    assert result.numpy().tolist() == right.tolist()
+
+
+def test_a_condition_is_read_under_those_around_it() -> None:
+    x = te.placeholder((8,), "float32", "x")
+
+    def bound(i: tirx.Expr) -> tirx.Expr:
+        value = x[i]
+        for number in range(5):
+            variable = tirx.Var(f"v{number}", "float32")
+            value = tirx.Let(variable, value, variable * variable)
+        return tirx.if_then_else(i < 4, tirx.if_then_else(x[i] > 0, value, 1.0), 0.0)
+
+    y = te.compute((8,), bound)
+    module = with_stored_values(tvm.IRModule({"main": te.create_prim_func([x, y])}))
+    (line, *_more) = (each for each in module.script().splitlines() if "v0[" in each)
+    assert line.count("if_then_else") == 2
+    assert " and " not in line
