@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lowerscope.core.files.sources import check_input
+import msgspec
+
+from lowerscope.core.files.sources import DTYPES, check_input
 from lowerscope.core.model.dimensions import Sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
@@ -106,8 +108,8 @@ def _wants_examples(
     if not specs or not named <= set(signature.names):
         # A name that is no parameter may be that of a tensor within an example.
         return True
-    if any(spec.file and spec.shape is None for spec in specs):
-        # A picture is made to fit the example.
+    if any((spec.shape if spec.file else spec.dtype) is None for spec in specs):
+        # A picture is made to fit the example, and a random value has its dtype.
         return True
     given = _assign(specs, _Offered(signature, {}), path)
     return any(name not in given and name not in fixed for name in signature.required)
@@ -245,12 +247,15 @@ def _given(
     seed: int,
     sizes: Sizes,
 ) -> ExampleInput:
+    kind = None if example is None else str(example.value.dtype).removeprefix("torch.")
     if not spec.file:
+        declared = {each.name: each.dtype for each in signature.parameters}.get(name)
+        if spec.dtype is None and (kind or declared in DTYPES):
+            spec = msgspec.structs.replace(spec, dtype=kind or declared)
         return ExampleInput(name, *draw(spec, seed, sizes), drawn=spec)
     like = _known_shapes(signature).get(name)
     if example is not None:
         like = tuple(example.value.shape)
-    kind = None if example is None else str(example.value.dtype).removeprefix("torch.")
     return ExampleInput(name, *read(spec, name, like, kind))
 
 

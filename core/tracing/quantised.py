@@ -603,8 +603,10 @@ def _linear_of_floats(b: _Rewriting, module: Any, input: fx.Node) -> fx.Node:
     factor = b.call(torch.mul, scale, _factor(b, of_weight, by_row, ones))
     if bias is None:
         return b.last(torch.mul, sums, factor)
-    scaled = b.call(torch.mul, sums, factor)
-    return b.last(torch.add, scaled, b.constant("bias", bias.detach()))
+    # Torch's kernel rounds the scaled sum and the bias once.
+    scaled = b.call(torch.mul, b.to(sums, torch.float64), b.to(factor, torch.float64))
+    own = b.constant("bias", bias.detach().double())
+    return b.to(b.call(torch.add, scaled, own), torch.float32, b.node.name)
 
 
 _STEPS, _SMALLEST_SCALE = 127, _f32(6.1e-5)

@@ -139,8 +139,29 @@ class Symbols:
         self._checked += len(guards)
         for guard in guards:
             named = guard.expr.xreplace(self.names)
-            if not always_holds(named, self._named.ranges):
+            if not _is_general(guard) and not always_holds(named, self._named.ranges):
                 yield guard, extent_text(named)
+
+
+def _is_general(guard: ShapeGuard) -> bool:
+    """Return whether a result at sizes that violate a constraint is that at the others.
+
+    Torch compares an extent with 1, and takes the general branch: the tensor is not broadcast. Or
+    it compares strides, to tell the memory layout.
+    """
+    place = guard.sloc.framework_loc
+    name = getattr(place, "name", "")
+    if name in ("_broadcast_shapes", "infer_size"):
+        return isinstance(guard.expr, sympy.Ne) and guard.expr.args[1] == 1
+    return name in _LAYOUT
+
+
+_LAYOUT = (
+    "check_contiguous_sizes_strides",
+    "is_channels_last_contiguous_2d",
+    "is_channels_last_contiguous_3d",
+)
+"""Torch's functions that compare strides."""
 
 
 class SymbolicSizes(TorchFunctionMode):

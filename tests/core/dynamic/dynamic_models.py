@@ -247,6 +247,17 @@ class Checks(nn.Module):
         return found.float().sum(0) + x
 
 
+class Neighbours(nn.Module):
+    """Reads parts that are of one row, or the whole, at the smallest size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x[:, 1:] * x[:, :-1], self.linear(x[:, :2])
+
+
 class Slices(nn.Module):
     """Reads parts of a dimension of any size."""
 

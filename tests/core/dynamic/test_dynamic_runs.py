@@ -45,6 +45,7 @@ CASES = {
         ("n=2,9,32", "m=4"),
     ),
     "Recurrent": (("x=batch,4,6:float32",), ("batch=1..16",), ("batch=1,6,16",)),
+    "Neighbours": (("x=batch,n,4:float32",), ("batch=1..3", "n=2..7"), ("batch=1,2,3", "n=2,5,7")),
     "Slices": (("x=n,4:float32",), ("n=4..32",), ("n=4,7,32",)),
     "Outputs": (("x=n,4:float32",), ("n=2..32",), ("n=5,2,32",)),
 }

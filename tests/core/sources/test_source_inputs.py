@@ -57,6 +57,13 @@ def test_random_values_have_the_shape_dtype_and_range(tmp_path: Path) -> None:
     assert 0 < int(e.value.sum()) < 64
 
 
+def test_random_values_have_the_dtype_of_the_example(tmp_path: Path) -> None:
+    made = "\ndef example_inputs(): return torch.ones(2, 3, dtype=torch.int64), torch.ones(4)\n"
+    a, b = inputs(write(tmp_path, "a, b", made), "a=5", "b=6:float64")
+    assert (a.value.dtype, tuple(a.value.shape)) == (torch.int64, (5,))
+    assert b.value.dtype == torch.float64
+
+
 def test_the_seed_decides_the_values(tmp_path: Path) -> None:
     file = write(tmp_path, "x")
     first, again, other = (inputs(file, "x=5", seed=seed)[0].value for seed in (1, 1, 2))
