@@ -259,6 +259,19 @@ _JUMPING = frozenset(
 )
 """Functions of floats whose values jump where they are rounded the other way."""
 
+_TO_INTEGERS = frozenset({"long", "int", "short", "char", "byte"})
+
+
+def _is_cast_to_integers(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a function makes integers of floats, which jumps as `floor` does."""
+    if not args or not isinstance(args[0], torch.Tensor) or not args[0].is_floating_point():
+        return False
+    if name in ("to", "type", "type_as", "_to_copy"):
+        given = (getattr(each, "dtype", each) for each in (*args[1:], *kwargs.values()))
+        kinds = (each for each in given if isinstance(each, torch.dtype))
+        return any(not (each.is_floating_point or each.is_complex) for each in kinds)
+    return name in _TO_INTEGERS
+
 
 class Widened(TorchFunctionMode):
     """Mode that computes in float64 instead of narrower dtypes, and records the coarsest.
@@ -315,7 +328,8 @@ class Widened(TorchFunctionMode):
             # Autocast casts float32 only, and leaves float64 unchanged.
             self.note(torch.get_autocast_dtype("cpu"))
         name = func.__name__.partition(".")[0]
-        if name.strip("_") in _JUMPING or (kwargs or {}).get("rounding_mode"):
+        is_cast = _is_cast_to_integers(name, args, kwargs or {})
+        if is_cast or name.strip("_") in _JUMPING or (kwargs or {}).get("rounding_mode"):
             self.jumps = True
             if self._apart and (name.startswith("__") or not name.endswith("_")):
                 args = tuple(mapped(each, self._shaken_tensor) for each in args)
@@ -394,12 +408,16 @@ class Widened(TorchFunctionMode):
         return self.shaken(value) if isinstance(value, torch.Tensor) else value
 
     def shaken(self, value: torch.Tensor) -> torch.Tensor:
-        """Return float64 values with one rounding up or down at each."""
+        """Return float64 values with one rounding up or down at each.
+
+        That of what is smaller than the least normal number is as large as its own.
+        """
         if value.dtype is not torch.float64 or self._random is None:
             return value
         signs = torch.rand(value.shape, generator=self._random, dtype=torch.float32).sub_(0.5)
-        size = self._roundings * torch.finfo(self.coarsest).eps / 2
-        return value * (1 + signs.sign_().double() * size)
+        kind = torch.finfo(self.coarsest)
+        size = value.abs().clamp_(min=kind.tiny).mul_(self._roundings * kind.eps / 2)
+        return value + signs.sign_().double() * size.masked_fill_(value == 0, 0)
 
 
 _SHAKES = 16

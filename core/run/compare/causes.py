@@ -283,7 +283,8 @@ class _Again:
         except (NotCompared, *TORCH_ERRORS):
             return []
         paths = [each.path for each in own]
-        rights = self._exact(name, paths, alone.reads[name], self._sums, ran.functions)
+        reads = ran.given(alone.reads[name])
+        rights = self._exact(name, paths, reads, self._sums, ran.functions)
         return list(zip(ran.values, expected, rights, strict=True))
 
     def translated(self, name: str) -> Found | None:

@@ -61,7 +61,7 @@ def corrected(
     """
     with_cause, found = _with_cause(record, nodes, kept, cause)
     with_wrong, found = _with_wrong_nodes(with_cause, found, kept)
-    return _with_choices(with_wrong, found, kept, tolerances, check, record.reason)
+    return _with_choices(with_wrong, found, kept, tolerances, check, record)
 
 
 def _with_cause(
@@ -187,7 +187,7 @@ def _with_choices(
     kept: KeptRun | None,
     tolerances: Tolerances,
     check: Callable[[], None],
-    reason: str,
+    before: RunRecord,
 ) -> tuple[RunRecord, Sequence[NodeRun]]:
     """Return a run that differs as one that differs by rounding, if a choice is the cause.
 
@@ -197,7 +197,7 @@ def _with_choices(
     If torch, given TVM's value of each node, computes TVM's value of the next ones to the end, no
     node is wrong, and the outputs differ by the choice alone.
 
-    `reason`: of the difference, as the outputs alone tell it.
+    `before`: the run as the outputs alone tell it.
     """
     name = first_difference(nodes).removeprefix("fx:")
     if record.verdict != "differ" or record.sizes or kept is None or not name:
@@ -212,12 +212,15 @@ def _with_choices(
         return record, nodes
     first = next((each.name for each in traced if each.name in (name, *ties)), name)
     if ties and (first in ties or not is_choice):
-        why = _("by the order of equal elements, which {node} may return in any", node=ties[0])
+        if _is_unsorted(next(each for each in traced if each.name == ties[0])):
+            why = _("by the order of elements, which {node} may return in any", node=ties[0])
+        else:
+            why = _("by the order of equal elements, which {node} may return in any", node=ties[0])
     else:
         why = _("by rounding: {node} chooses by values that match within tolerance", node=name)
 
     def explained(reason: str) -> str:
-        return _("{reason}, {why}", reason=reason, why=why)
+        return _("{reason}, {why}", reason=reason, why=why) if reason else why
 
     def all_explained(found: Mapping[str, Found]) -> dict[str, Found]:
         return {
@@ -228,6 +231,9 @@ def _with_choices(
         }
 
     kept.in_run, kept.found_alone = map(all_explained, (kept.in_run, kept.found_alone))
+    nodes = [_node_explained(each, explained) for each in nodes]
+    if before.verdict != "differ":
+        return before, nodes
     outputs = [
         msgspec.structs.replace(
             each, verdict="rounding", matches=True, reason=explained(each.reason)
@@ -237,9 +243,15 @@ def _with_choices(
         for each in record.outputs
     ]
     found = msgspec.structs.replace(
-        record, verdict="rounding", reason=explained(reason), outputs=tuple(outputs)
+        record, verdict="rounding", reason=explained(before.reason), outputs=tuple(outputs)
     )
-    return found, [_node_explained(each, explained) for each in nodes]
+    return found, nodes
+
+
+def _is_unsorted(node: fx.Node) -> bool:
+    """Return whether a node may return different elements in any order, too."""
+    is_sorted = node.kwargs.get("sorted", node.args[4] if len(node.args) > 4 else True)
+    return node.target in _TOPK and not is_sorted
 
 
 def _node_explained(node: NodeRun, explained: Callable[[str], str]) -> NodeRun:

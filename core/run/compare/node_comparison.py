@@ -263,6 +263,13 @@ class RunAlone:
     together: tuple[str, ...]
     functions: tuple[str, ...]
 
+    def given(self, reads: Sequence[str]) -> list[str]:
+        """Return those of the nodes read of which no tensor was computed again.
+
+        An index of a sort may be read where what it sorts is computed again.
+        """
+        return [each for each in reads if each not in self.together]
+
 
 class NodesAlone:
     """The calls of a run, which can be repeated for one node with torch's values.
@@ -558,7 +565,7 @@ class NodeComparison:
         pairs = list(zip(ran.values, expected, strict=True))
         found = [self._difference(*pair) for pair in pairs]
         if not all(each.matches for each in found):
-            reads, paths = self._alone.reads[name], [part.path for part in parts]
+            reads, paths = ran.given(self._alone.reads[name]), [part.path for part in parts]
             exact = self._exact.alone(name, paths, reads, self._values, ran.functions)
             rights: Sequence[Exact | None] = [None] * len(found) if exact is None else exact
             found = [

@@ -451,3 +451,86 @@ def test_values_on_the_other_side_of_a_jump_are_no_fault(
     record = pipeline.answer(RunQuery(recipe))
     assert record.verdict == ("differ" if is_fault else "rounding"), record.reason
     assert record.first_difference == ("fx:fmod" if is_fault else "")
+
+
+_HONEST = """
+import torch
+from torch.nn import functional as F
+
+
+class Honest(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.weight = torch.nn.Parameter(torch.randn(8, 8, 8) * 0.3)
+
+    def forward(self, x):
+        BODY
+
+
+def example_inputs():
+    torch.manual_seed(2031)
+    return (INPUT,)
+
+
+entry = "Honest"
+"""
+
+_CASES = {
+    "casts to integers": ("return (x.abs() * 7).long() % 50", "torch.randn(64, 64).bfloat16()"),
+    "sorts what is fused": (
+        """v = torch.einsum("...ij,...kj->...ik", x * x, x) * 0.2
+        v = torch.where(v > v, v, v * 0.5)
+        return (v * v).sort(2)[0]""",
+        "torch.randn(2, 4, 4, 8, 7).bfloat16()",
+    ),
+    "below the least normal number": (
+        """y = x * 1e-6
+        return y, y * y.sign(), torch.mul(y, 3.0) / 1e-5""",
+        "torch.randn(16, 64).half()",
+    ),
+    "in any order": (
+        """p = x.softmax(-1)
+        i = torch.topk(p, 4, dim=-1, sorted=False)[1]
+        y = torch.einsum("tki,ti->tk", self.weight[i].sum(-2), x)
+        return (y * p.gather(1, i)).sum(-1)""",
+        "torch.randn(5, 8)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", _CASES)
+def test_an_honest_model_does_not_differ(pipeline: Pipeline, tmp_path: Path, case: str) -> None:
+    body, value = _CASES[case]
+    file = tmp_path / "honest.py"
+    file.write_text(_HONEST.replace("BODY", body).replace("INPUT", value))
+    steps = next(each.steps for each in PRESETS if each.name == "optimise-cpu")
+    recipe = with_pipeline(Recipe(source=Source(spec=str(file))), steps)
+    record = pipeline.answer(RunQuery(recipe, quick=True))
+    assert record.verdict in ("match", "rounding"), record.reason
+    assert not record.reason.startswith(",")
+
+
+def test_a_jump_from_zero_has_the_size_of_its_other_side() -> None:
+    right = torch.zeros(64, dtype=torch.float64)
+    side = right.clone()
+    side[:4] = 1 / 3
+    ours, theirs = torch.zeros(64), side.float()
+    exact = Exact(right, torch.float32, noise=right, sides=lambda: [side * (1 + 1e-6)])
+    found = difference(ours, theirs, Tolerances())
+    assert beside_float64(found, ours, theirs, exact, Tolerances()).verdict == "rounding"
+    ours[7] = 1 / 3
+    found = difference(ours, theirs, Tolerances())
+    assert beside_float64(found, ours, theirs, exact, Tolerances()).verdict == "differ"
+
+
+@pytest.mark.parametrize(("place", "verdict"), [(0, "rounding"), (40, "differ")])
+def test_rounding_grows_more_in_some_elements(place: int, verdict: str) -> None:
+    right = torch.linspace(1, 2, 128, dtype=torch.float64).reshape(16, 8)
+    noise = torch.full_like(right, 1e-7)
+    noise[0, 2] = 1e-4
+    ours, theirs = right.float(), right.float()
+    ours.view(-1)[place] += 3e-4
+    found = difference(ours, theirs, Tolerances())
+    exact = Exact(right, torch.float32, noise=noise)
+    assert beside_float64(found, ours, theirs, exact, Tolerances()).verdict == verdict
