@@ -8,13 +8,20 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
-from tvm import topi
+from tvm import relax, topi
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add
-from lowerscope.core.lowering.values import Value, dtype_of, rank_of, shape_of, size_of
+from lowerscope.core.lowering.values import (
+    Value,
+    dtype_of,
+    rank_of,
+    shape_of,
+    simplified,
+    size_of,
+)
 from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
@@ -50,7 +57,11 @@ def pad_by(
         # TVM does not pad bools.
         numbers = b.emit(op.nn.pad(cast(b, cropped, "int8"), grown, mode, value_of_pads))
         return b.emit(op.astype(numbers, "bool"))
-    return b.emit(op.nn.pad(cropped, grown, mode, value_of_pads))
+    value = b.normalize(op.nn.pad(cropped, grown, mode, value_of_pads))
+    # TVM adds one width after the other; FuseTIR fails for sums that are not simplified.
+    shape = [simplified(each) for each in shape_of(value)]
+    relax.expr._update_type(value, relax.TensorType(shape, dtype_of(value)))
+    return b.emit(value)
 
 
 @exact(aten.constant_pad_nd.default, name="pad")

@@ -116,6 +116,8 @@ def layer_norm(
     cudnn_enable: bool = True,
 ) -> Value:
     shape, dtype = tuple(normalized_shape), dtype_of(input)
+    if 0 in shape:
+        return input
     if dtype == "float64":
         # TVM's own operator supports only narrower dtypes.
         return _normalise(b, input, list(range(-len(shape), 0)), (weight, bias), eps)
