@@ -143,11 +143,14 @@ def with_stored_values(module: tvm.IRModule) -> tvm.IRModule:
         value = unbound(store.value)
         return tirx.SeqStmt([*stores, tirx.BufferStore(store.buffer, value, store.indices)])
 
-    def changed_block(block: Any, body: Any, buffers: list[Any]) -> Any:
+    def changed_block(
+        block: Any, body: Any, buffers: list[Any], outer: tuple[Any, ...] = ()
+    ) -> Any:
+        """Return a block with another body, buffers of its own, and places of others it uses."""
         return tvm.s_tir.SBlock(
             block.iter_vars,
-            block.reads,
-            block.writes,
+            [*block.reads, *outer],
+            [*block.writes, *outer],
             block.name_hint,
             body,
             block.init,
@@ -175,8 +178,13 @@ def with_stored_values(module: tvm.IRModule) -> tvm.IRModule:
         def inside(block: Any) -> Any:
             if not is_long(block):
                 return block
-            stores = stores_of(block.body, loop.loop_var - loop.min, loop.extent, own)
-            return changed_block(block, stores, [])
+            buffers: list[Any] = []
+            lane = loop.loop_var - loop.min
+            stores = stores_of(block.body, lane, loop.extent, buffers)
+            own.extend(buffers)
+            place = [tvm.ir.Range.from_min_extent(lane, tirx.const(1, lane.ty.dtype))]
+            regions = (tirx.BufferRegion(each, place) for each in buffers)
+            return changed_block(block, stores, [], tuple(regions))
 
         body = tvm_ffi.structural_map(loop.body, [(tvm.s_tir.SBlock, inside)])
         if not own:
