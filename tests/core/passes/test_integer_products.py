@@ -141,3 +141,20 @@ def test_inputs_quantised_by_their_own_range_are_multiplied_as_bytes(tmp_path: P
     assert text.count('"dot_16x4_u8s8"') == 2
     record = Pipeline().answer(RunQuery(recipe))
     assert record.verdict == "match"
+
+
+NARROW = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Linear(16, 1, bias=False)
+model = torch.ao.quantization.quantize_dynamic(nn.Sequential(net).eval(), {nn.Linear}, torch.qint8)
+example_inputs = (torch.randn(15, 16),)
+"""
+
+
+@needs_instruction
+def test_sums_of_a_single_column_are_right(tmp_path: Path) -> None:
+    record = Pipeline().answer(RunQuery(recipe_of(tmp_path, "native", NARROW)))
+    assert record.max_abs_error == 0
