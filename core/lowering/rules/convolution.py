@@ -57,11 +57,14 @@ def pad_by(
         # TVM does not pad bools.
         numbers = b.emit(op.nn.pad(cast(b, cropped, "int8"), grown, mode, value_of_pads))
         return b.emit(op.astype(numbers, "bool"))
-    value = b.normalize(op.nn.pad(cropped, grown, mode, value_of_pads))
-    # TVM adds one width after the other; FuseTIR fails for sums that are not simplified.
-    shape = [simplified(each) for each in shape_of(value)]
-    relax.expr._update_type(value, relax.TensorType(shape, dtype_of(value)))
-    return b.emit(value)
+    call = op.nn.pad(cropped, grown, mode, value_of_pads)
+    sizes = shape_of(cropped)
+    if not all(isinstance(each, int) for each in sizes):
+        # TVM adds one width after the other; FuseTIR fails for sums that are not simplified.
+        widths = map(sum, zip(grown[::2], grown[1::2], strict=True))
+        shape = [simplified(size + width) for size, width in zip(sizes, widths, strict=True)]
+        relax.expr._update_type(call, relax.TensorType(shape, dtype_of(cropped)))
+    return b.emit(call)
 
 
 @exact(aten.constant_pad_nd.default, name="pad")
