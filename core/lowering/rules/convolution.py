@@ -61,8 +61,8 @@ def pad_by(
     sizes = shape_of(cropped)
     if not all(isinstance(each, int) for each in sizes):
         # TVM adds one width after the other; FuseTIR fails for sums that are not simplified.
-        widths = map(sum, zip(grown[::2], grown[1::2], strict=True))
-        shape = [simplified(size + width) for size, width in zip(sizes, widths, strict=True)]
+        pairs = zip(sizes, grown[::2], grown[1::2], strict=True)
+        shape = [simplified(size + before + after) for size, before, after in pairs]
         relax.expr._update_type(call, relax.TensorType(shape, dtype_of(cropped)))
     return b.emit(call)
 
