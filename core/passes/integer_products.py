@@ -200,9 +200,6 @@ class _Rewriting:
         data, zero = integers
         if not isinstance(data.ty.shape, relax.ShapeExpr):
             return None
-        if weights.shape[-1 if is_product else 0] == 1:
-            # No register of sums; and LLVM adds the products of one row of bytes wrongly.
-            return None
         if is_product:
             last = data.ty.shape.values[-1]
             fits = weights.ndim == 2 and _is_number(last, weights.shape[0])

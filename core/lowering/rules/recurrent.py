@@ -225,30 +225,11 @@ def _check_dropout(dropout: float, train: bool, num_layers: int) -> None:
         raise Refused(_("{name} is random", name="dropout"))
 
 
-@rule(aten.lstm.input, name="lstm")
-def lstm(
-    b: NodeBuilder,
-    input: Value,
-    hx: Sequence[Value],
-    params: Sequence[Value],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Value, ...]:
-    _check_dropout(dropout, train, num_layers)
-    return _recurrence(
-        b, "lstm", input, hx, params, has_biases, num_layers, bidirectional, batch_first
-    )
-
-
-def _of_one_state(kind: str) -> Callable[..., tuple[Value, ...]]:
+def _recurrent(kind: str) -> Callable[..., tuple[Value, ...]]:
     def recurrent(
         b: NodeBuilder,
         input: Value,
-        hx: Value,
+        hx: Value | Sequence[Value],
         params: Sequence[Value],
         has_biases: bool,
         num_layers: int,
@@ -258,15 +239,16 @@ def _of_one_state(kind: str) -> Callable[..., tuple[Value, ...]]:
         batch_first: bool,
     ) -> tuple[Value, ...]:
         _check_dropout(dropout, train, num_layers)
+        states = hx if isinstance(hx, list | tuple) else [hx]
         return _recurrence(
-            b, kind, input, [hx], params, has_biases, num_layers, bidirectional, batch_first
+            b, kind, input, states, params, has_biases, num_layers, bidirectional, batch_first
         )
 
     return recurrent
 
 
-for _kind in ("gru", "rnn_tanh", "rnn_relu"):
-    rule(getattr(aten, _kind).input, name=_kind)(_of_one_state(_kind))
+for _kind in _GATES:
+    rule(getattr(aten, _kind).input, name=_kind)(_recurrent(_kind))
 
 
 def recurrent_module(b: NodeBuilder, module: Any, input: Value, hx: Any = None) -> tuple[Any, Any]:

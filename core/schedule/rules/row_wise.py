@@ -375,6 +375,9 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
     while stage.counts and extent is not None and extent % lanes:
         # TVM does not build places, which are integers, with a condition.
         lanes //= 2
+    if lanes == extent and _multiplies_bytes(writing.block(At(stage.name)).body):
+        # LLVM sums such a row by vpdpbusd, and loses three of its four sums.
+        lanes //= 2
     if lanes < 2 or (stage.counts and extent is None):
         return ()
     folds = not stage.counts and lanes > _HALVED and lanes % _HALVED == 0
@@ -407,6 +410,13 @@ def _computes(body: Any) -> bool:
     """Return whether a block computes what it reduces, or converts it to another float."""
     casts = collected(body, tirx.Cast)
     return bool(collected(body, tirx.Let)) or any("float" in str(each.ty.dtype) for each in casts)
+
+
+def _multiplies_bytes(body: Any) -> bool:
+    """Return whether a block multiplies integers of eight bits."""
+    casts = (each for product in collected(body, tirx.Mul) for each in (product.a, product.b))
+    dtypes = [str(each.value.ty.dtype) for each in casts if isinstance(each, tirx.Cast)]
+    return any(each in ("int8", "uint8") for each in dtypes)
 
 
 def _factor(writing: ScheduleRecorder, loop: At, axis: int, *, forced: bool) -> str:

@@ -158,3 +158,23 @@ example_inputs = (torch.randn(15, 16),)
 def test_sums_of_a_single_column_are_right(tmp_path: Path) -> None:
     record = Pipeline().answer(RunQuery(recipe_of(tmp_path, "native", NARROW)))
     assert record.max_abs_error == 0
+
+
+ROWS = """
+import torch
+
+class Rows(torch.nn.Module):
+    def forward(self, x, y):
+        return torch.einsum("ij,ij->i", x.int(), y.int())
+
+model = Rows()
+example_inputs = (
+    torch.randint(0, 256, (15, 16)).to(torch.uint8),
+    torch.randint(-128, 128, (15, 16)).to(torch.int8),
+)
+"""
+
+
+@needs_instruction
+def test_sums_of_rows_of_as_many_bytes_as_a_register_are_right(tmp_path: Path) -> None:
+    assert Pipeline().answer(RunQuery(recipe_of(tmp_path, "native", ROWS))).verdict == "match"
