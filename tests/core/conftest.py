@@ -32,7 +32,10 @@ QUICK = {
 }
 """Folders and files whose tests are of results; the others build what users run."""
 
-OPTIMISED = {"bisect", "lowering/test_special_values.py", "views/test_step_sentences.py"}
+OPTIMISED = {
+    *("bisect", "lowering/test_special_values.py", "passes/test_integer_products.py"),
+    "views/test_step_sentences.py",
+}
 """Of these, those that are about optimised code."""
 
 
