@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +71,10 @@ def gather(
     found: dict[str, ExampleInput] = {}
     if examples.make is not None and _wants_examples(specs, signature, fixed, path):
         arguments, found = _example_arguments(examples, signature, path)
+    elif examples.make is not None and any(not (each.dtype or each.file) for each in specs):
+        # Only for the dtypes: without them, values are as if there were no examples.
+        with contextlib.suppress(LowerscopeError):
+            found = _example_arguments(examples, signature, path)[1]
     by_name = _assign(specs, _Offered(signature, arguments), path)
     if examples.make is None:
         by_name |= _drawn(signature, {*by_name, *fixed})
@@ -108,8 +113,8 @@ def _wants_examples(
     if not specs or not named <= set(signature.names):
         # A name that is no parameter may be that of a tensor within an example.
         return True
-    if any((spec.shape if spec.file else spec.dtype) is None for spec in specs):
-        # A picture is made to fit the example, and a random value has its dtype.
+    if any(spec.file and spec.shape is None for spec in specs):
+        # A picture is made to fit the example.
         return True
     given = _assign(specs, _Offered(signature, {}), path)
     return any(name not in given and name not in fixed for name in signature.required)

@@ -64,6 +64,14 @@ def test_random_values_have_the_dtype_of_the_example(tmp_path: Path) -> None:
     assert b.value.dtype == torch.float64
 
 
+def test_an_example_that_gives_dtypes_alone_may_fail_and_adds_no_inputs(tmp_path: Path) -> None:
+    (a,) = inputs(write(tmp_path, "a", "\ndef example_inputs(): raise ValueError\n"), "a=5")
+    assert a.value.dtype == torch.float32
+    made = "\ndef example_inputs(): return torch.ones(2, dtype=torch.int64), torch.ones(4)\n"
+    (a,) = inputs(write(tmp_path, "a, b=None", made), "a=5")
+    assert a.value.dtype == torch.int64
+
+
 def test_the_seed_decides_the_values(tmp_path: Path) -> None:
     file = write(tmp_path, "x")
     first, again, other = (inputs(file, "x=5", seed=seed)[0].value for seed in (1, 1, 2))
